@@ -99,64 +99,50 @@ def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("as_root")
+@pytest.mark.parametrize("pidfds", [True, False])
 @pytest.mark.parametrize(
-    ("maker", "name", "owner", "why"),
+    ("maker", "name", "owner", "ends"),
     [
-        (NOBODY, "uuidd", 0, f"is not a uuidd of uid {NOBODY}, who made the socket; nothing was"),
-        (
-            NOBODY,
-            "uuidd",
-            1234,
-            f"is not a uuidd of uid {NOBODY}, who made the socket; nothing was",
-        ),
-        (
-            NOBODY,
-            "sleep",
-            NOBODY,
-            f"is not a uuidd of uid {NOBODY}, who made the socket; nothing was",
-        ),
-        (0, "sleep", 0, "is not a uuidd; nothing was ended"),
+        (NOBODY, "uuidd", 0, False),
+        (NOBODY, "uuidd", 1234, False),
+        (NOBODY, "sleep", NOBODY, False),
+        (0, "sleep", 0, False),
+        (0, "/usr/sbin/uuidd", 0, True),
+        # Root may have made the socket for another user, as systemd and --user do.
+        (0, "uuidd", NOBODY, True),
+        (NOBODY, "uuidd", NOBODY, True),
     ],
 )
-def test_kill_believes_the_kernel_more_than_a_reply(
-    path: Path, maker: int, name: str, owner: int, why: str
+def test_kill_ends_a_uuidd_of_the_sockets_maker_and_no_other_process(
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    maker: int,
+    name: str,
+    owner: int,
+    ends: bool,
+    pidfds: bool,
 ) -> None:
-    need_root()
-    path.parent.chmod(0o777)
-    with process(name, owner) as bystander, telling(path, bystander.pid, uid=maker):
-        with pytest.raises(Refused, match=f"sent the pid {bystander.pid}, which {why}"):
-            asking.kill(path)
-        assert bystander.poll() is None
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("maker", "owner"), [(0, 0), (0, NOBODY), (NOBODY, NOBODY)])
-def test_kill_ends_a_uuidd_of_the_sockets_maker(path: Path, maker: int, owner: int) -> None:
-    """Root may have made the socket for another user, as systemd and --user do."""
-    need_root()
-    path.parent.chmod(0o777)
-    with process("/usr/sbin/uuidd", owner) as daemon, telling(path, daemon.pid, uid=maker):
-        assert asking.kill(path) == daemon.pid
-        assert daemon.wait(PATIENCE) == -signal.SIGTERM
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("name", ["uuidd", "sleep"])
-def test_kill_does_without_pidfds(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel before 5.3 has none, and a sandbox may forbid them."""
+    """A false socket must not have a bystander ended. A kernel before 5.3 has no pidfds."""
 
     def none(_: int) -> int:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
-    need_root()
-    monkeypatch.setattr(os, "pidfd_open", none)
-    with process(name, 0) as running, telling(path, running.pid, uid=0):
-        if name == "uuidd":
+    if not pidfds:
+        monkeypatch.setattr(os, "pidfd_open", none)
+    path.parent.chmod(0o777)
+    with process(name, owner) as running, telling(path, running.pid, uid=maker):
+        if ends:
             assert asking.kill(path) == running.pid
             assert running.wait(PATIENCE) == -signal.SIGTERM
         else:
-            with pytest.raises(Refused, match="is not a uuidd; nothing was ended"):
+            with pytest.raises(Refused) as refused:
                 asking.kill(path)
+            whose = f" of uid {maker}, who made the socket" if maker else ""
+            assert str(refused.value) == (
+                f"what answers at {path} sent the pid {running.pid}, which is not a uuidd{whose};"
+                " nothing was ended"
+            )
             assert running.poll() is None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from typing import (
     Any,
     Generic,
@@ -23,21 +24,28 @@ from typing import (
 )
 from uuid import UUID
 
-from uuidd.core.ids import backfill, snowflake
-from uuidd.core.ids import bounds as bounding
-from uuidd.core.ids.at_time import id_at_time
-from uuidd.core.ids.checks import look_up, shown
+from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids.checks import check_name, look_up, shown
 from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.times import Time
+from uuidd.core.ids.nodes import RandomBits
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField, milliseconds
+from uuidd.core.ids.times import Time, text, tick_of
 from uuidd_client.life import current
 from uuidd_client.system import random_bits
+from uuidd_client.templates import TIMED_FORMATS, Template, field_of
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
 Uuids = Literal["v1", "v6", "v7", "cassandra"]
 Texts = Literal["ulid", "ksuid", "flake", "push_id"]
 Ints = Literal["snowflake"]
+
+BOUNDED_KINDS = (*(kind for kind in TIMED_FORMATS if kind != "v1"), "cassandra")
+"""The kinds that have bounds."""
+
+UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": TICKS_PER_SECOND}
+"""Units of time by name, in ticks. They begin with those of UTC, whatever a kind's epoch is."""
 
 Id = TypeVar("Id")
 
@@ -64,9 +72,10 @@ class IdFields(Fields, total=False):
 
 
 class UnitFields(Fields, total=False):
-    """The fields of many ids, and the unit within which each has its time."""
+    """The fields of many ids, the unit within which each has its time, and a test's random bits."""
 
     unit: str | None
+    _random: RandomBits
 
 
 class BoundsFields(TypedDict, total=False):
@@ -96,8 +105,8 @@ def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | i
     Raises ValueError, naming the field, for a field that the kind does not have, needs or cannot
     hold, and for a time that it cannot hold; TypeError for a value of the wrong type.
     """
-    made = id_at_time(kind, time, **fields, random=random_bits)
-    return _TYPES[kind].of_int(made)
+    made = Template(kind, random_bits, **fields)
+    return _TYPES[kind].of_int(made.at(tick_of(time, made.time)))
 
 
 class Backfill(Generic[Id]):
@@ -128,12 +137,24 @@ class Backfill(Generic[Id]):
     def __init__(self: Backfill[int], kind: Ints, **fields: Unpack[UnitFields]) -> None: ...
     @overload
     def __init__(self: Backfill[Any], kind: str, **fields: Unpack[UnitFields]) -> None: ...
-    def __init__(self, kind: str, *, unit: str | None = None, **fields: Unpack[Fields]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        unit: str | None = None,
+        _random: RandomBits = random_bits,
+        **fields: Unpack[Fields],
+    ) -> None:
         # First, because a fork's child would share what is drawn at random here.
         self._life = current()
-        self._ids: backfill.Backfill = backfill.Backfill(
-            kind, random=random_bits, unit=unit, **fields
-        )
+        # With a sequence of the caller's, all ids of a time would be the same: this refuses it.
+        self._template = Template(kind, _random, sequence=None, **fields)
+        self._time = self._template.time
+        if unit is not None:
+            ticks_of(unit, self._time)
+        self._unit = unit
+        self._slots = kind == "snowflake"
+        self._later: dict[int, int] = {}
         self._of_int: Callable[[int], Id] = cast("Any", _TYPES[kind].of_int)
         self._lock = threading.RLock()
         self._busy = False
@@ -161,7 +182,7 @@ class Backfill(Generic[Id]):
                 )
             self._busy = True
             try:
-                made = self._ids.take(time)
+                made = self._made(time)
             finally:
                 self._busy = False
         result = self._of_int(made)
@@ -176,6 +197,67 @@ class Backfill(Generic[Id]):
                 f" return the ids of its original again in process {os.getpid()}: make another one"
                 " there"
             )
+
+    # Each id has a *place* of its own: a tick, and for Snowflakes a slot. The first id of a time
+    # takes the place at exactly that time. A repeat takes the next free place in the same unit; at
+    # the end of the unit the search continues at its beginning.
+    #
+    # Each taken place points to a later one, and no place between the two is free. Following these
+    # pointers finds the next free place. Then all pointers on the way are set to it, so that many
+    # repeats of one time cost little more than the first (Tarjan's union-find, on integers).
+
+    def _made(self, time: Time) -> int:
+        """Take the place of an id for *time*, and return its bits."""
+        tick = tick_of(time, self._time)
+        unit = self._unit_of(time)
+        first, end = whole(tick, ticks_of(unit, self._time), self._time)
+        begin, until = self._place_from(first), self._place_from(end)
+        place = self._free(self._place_at(tick))
+        if place >= until:
+            place = self._free(begin)
+            if place >= until:
+                raise ValueError(self._full(tick, unit, until - begin))
+        made = self._template.at(snowflake.tick_of_place(place) if self._slots else place)
+        self._later[place] = place + 1
+        return made
+
+    def _unit_of(self, time: Time) -> str:
+        if self._unit is not None:
+            return self._unit
+        if self._time.unit == 1 and isinstance(time, datetime):
+            return "us"
+        return own_unit(self._time)
+
+    def _place_at(self, tick: int) -> int:
+        """Return the place at *tick*, or the last one before it."""
+        if not self._slots:
+            return tick
+        ms, rest = milliseconds(tick)
+        return (ms << snowflake.SEQUENCE_BITS) + snowflake.slot_at(rest)
+
+    def _place_from(self, tick: int) -> int:
+        return snowflake.place_from(tick) if self._slots else tick
+
+    def _free(self, place: int) -> int:
+        """Return the first free place at or past *place*."""
+        later = self._later
+        free = place
+        while free in later:
+            free = later[free]
+        while place != free:
+            later[place], place = free, later[place]
+        return free
+
+    def _full(self, tick: int, unit: str, places: int) -> str:
+        other = [*self._template.accepted, "Backfill, whose random bits differ"][0]
+        ways = [f"another {other}"]
+        if unit != "s":
+            ways.insert(0, "a coarser unit")
+        begin = text(tick, ticks_of(unit, self._time))
+        return (
+            f"time is {text(tick)}; all {places} places of the {unit} {begin} are taken: use"
+            f" {' or '.join(ways)}"
+        )
 
 
 @overload
@@ -214,7 +296,12 @@ def bounds(
     *until* before *time* and a time that the kind cannot hold; TypeError for anything that is not a
     time.
     """
-    low, high = bounding.bounds(kind, time, until, unit=unit, epoch=epoch)
+    units = span(kind, time, until, unit=unit, epoch=epoch)
+    form = FORMATS["v1" if kind == "cassandra" else kind]
+    low, _ = form.bounds(units.field.raw(units.first))
+    _, high = form.bounds(units.field.raw(units.end - 1))
+    if kind == "cassandra":
+        low, high = low >> 64 << 64 | _CASSANDRA_LOW, high >> 64 << 64 | _CASSANDRA_HIGH
     of_int = _TYPES[kind].of_int
     return of_int(low), of_int(high)
 
@@ -239,7 +326,100 @@ def sort_key(kind: str, id: UUID | str | int) -> bytes:
     expected = look_up("kind", kind, _TYPES)
     if not isinstance(id, expected.type):
         raise TypeError(f"id is {shown(id)}; a {kind} must be a {expected.type.__name__}")
-    return bounding.sort_key(kind, expected.to_int(id))
+    value = expected.to_int(id)
+    if kind == "v1":
+        return versions.v1_to_v6(value).to_bytes(16, "big")
+    if kind == "cassandra":
+        return (versions.v1_to_v6(value) ^ _SIGNS).to_bytes(16, "big")
+    form = FORMATS[kind]
+    form.unpack(value)
+    return value.to_bytes(form.size, "big")
+
+
+class Span(NamedTuple):
+    """Whole units of time of a kind: the ticks from *first* to before *end*.
+
+    The span ends where the kind's time field does, in the middle of a unit if need be.
+    """
+
+    first: int
+    end: int
+    unit: str
+    field: TimeField
+
+    @property
+    def last(self) -> int:
+        """The first tick of the last unit, or *first* if the span begins later in that unit."""
+        return max(self.first, (self.end - 1) // UNITS[self.unit] * UNITS[self.unit])
+
+
+def span(
+    kind: str,
+    time: Time,
+    until: Time | None = None,
+    *,
+    unit: str | None = None,
+    epoch: int = snowflake.TWITTER_EPOCH,
+) -> Span:
+    """Return the time that ``bounds`` of the same arguments cover. Raises as it does."""
+    field = bounded_field_of(kind, epoch)
+    first = last = tick_of(time, field)
+    if until is not None:
+        last = tick_of(until, field)
+        if last < first:
+            raise ValueError(f"until is {until}, which is before time, {time}")
+    name = own_unit(field) if unit is None else unit
+    ticks = ticks_of(name, field)
+    begin, _ = whole(first, ticks, field)
+    _, end = whole(last, ticks, field)
+    return Span(begin, end, name, field)
+
+
+def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
+    """Return the time field of a kind that has bounds.
+
+    Raises ValueError, listing the kinds, for another; for v1 the error says what to use instead.
+    """
+    if kind == "v1":
+        raise ValueError(
+            "kind is 'v1'; its ids do not sort by time as bytes, so it has no bounds: use"
+            " cassandra for Cassandra's order, or v6 for ids converted by v1_to_v6"
+        )
+    check_name("kind", kind, BOUNDED_KINDS)
+    if kind == "cassandra":
+        # It has v1's time, and no epoch either.
+        return field_of("v1", epoch)._replace(kind=kind)
+    return field_of(kind, epoch)
+
+
+def own_unit(field: TimeField) -> str:
+    """Return the name of the unit that a kind's time field counts."""
+    return next(name for name, ticks in UNITS.items() if ticks == field.unit)
+
+
+def ticks_of(unit: str, field: TimeField) -> int:
+    """Return the ticks of a unit. Raises ValueError if it is unknown, or finer than the field's."""
+    ticks = look_up("unit", unit, UNITS)
+    if ticks < field.unit:
+        coarse = [name for name, ticks in UNITS.items() if ticks >= field.unit]
+        raise ValueError(
+            f"unit is {unit!r}, which is finer than the time of a {field.kind}; it must be"
+            f" {' or '.join(coarse)}"
+        )
+    return ticks
+
+
+def whole(tick: int, ticks: int, field: TimeField) -> tuple[int, int]:
+    """Return the half-open unit of *ticks* ticks around *tick*, cut at the ends of the field."""
+    begin = tick - tick % ticks
+    return max(begin, field.epoch), min(begin + ticks, field.end)
+
+
+_SIGNS = 0x80808080_80808080
+"""XORed with the low half of a UUID, it makes unsigned bytes of signed ones in the same order."""
+
+_CASSANDRA_LOW, _CASSANDRA_HIGH = 0x80808080_80808080, 0xBF7F7F7F_7F7F7F7F
+"""The low 8 bytes of the first and last id of a tick; their highest byte holds the variant."""
 
 
 class _Type(NamedTuple):
@@ -266,6 +446,5 @@ _TYPES = {
         "text": _Type(str, form.to_text, form.from_text),
         "int": _Type(int, _int, _int),
     }[KINDS[kind].forms[0]]
-    for kind, form in FORMATS.items()
-    if form.time and kind in KINDS
+    for kind, form in TIMED_FORMATS.items()
 } | {"cassandra": _UUID}

@@ -1,14 +1,192 @@
-"""``uuidctl bounds``."""
+"""The bounds of times, as the library returns them and as ``uuidctl bounds`` shows them."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests import kinds
 from tests.client.conftest import Uuidctl
-from uuidd.core.ids.bounds import BOUNDED_KINDS
+from tests.documents import text
+from tests.kinds import KINDS, UNIX
+from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids.ticks import TICKS_PER_MS
+from uuidd_client.times import (
+    BOUNDED_KINDS,
+    UNITS,
+    at_time,
+    bounded_field_of,
+    bounds,
+    own_unit,
+    sort_key,
+    span,
+    whole,
+)
+
+TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
+SECOND = 138648505420000000
+TICK = SECOND + 1_234_560
+MS = 1_645_557_742_123
+
+# A KSUID begins in 2014 and a Snowflake's second is cut by its epoch, so a time that all can tell.
+TICKS = st.integers(138_000_000_000_000_000, 145_000_000_000_000_000)
+
+OWN = [kind for kind in BOUNDED_KINDS if kind in KINDS]
+
+
+def of_number(kind: str, value: int) -> Any:
+    """Return the id of a number, of the kind's own type."""
+    if kind == "cassandra" or KINDS[kind].type is UUID:
+        return UUID(int=value)
+    return value if KINDS[kind].type is int else kinds.text(kind, value)
+
+
+def extremes(kind: str, tick: int) -> list[Any]:
+    """Return the ids of *kind* in the unit of a tick whose every other bit is zero, and one."""
+    if kind == "cassandra":
+        lowest = versions.v1(tick, 0x0080, 0x808080808080)
+        highest = versions.v1(tick, 0x3F7F, 0x7F7F7F7F7F7F)
+    else:
+        lowest, highest = kinds.bounds(kind, tick)
+    return [of_number(kind, lowest), of_number(kind, highest)]
+
+
+def int_at(kind: str, tick: int) -> int:
+    """Return the int for a tick in the unit of a kind."""
+    field = bounded_field_of(kind)
+    return tick if field.unit == 1 else (tick - UNIX) // field.unit
+
+
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
+def test_a_bound_is_all_zeros_or_all_ones_after_the_time(kind: str) -> None:
+    assert [*bounds(kind, TIME)] == extremes(kind, TICK)
+
+
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
+@given(tick=TICKS, unit=st.sampled_from([None, *UNITS]))
+def test_only_the_ids_of_a_unit_are_within_its_bounds(
+    kind: str, tick: int, unit: str | None
+) -> None:
+    """The lowest and highest id of its first and last tick are within, those beside it are not."""
+    field = bounded_field_of(kind)
+    ticks = field.unit if unit is None else UNITS[unit]
+    if ticks < field.unit:
+        return
+    low, high = (sort_key(kind, id) for id in bounds(kind, int_at(kind, tick), unit=unit))
+    first = tick - tick % ticks
+    within = extremes(kind, first) + extremes(kind, first + ticks - 1)
+    assert all(low <= sort_key(kind, id) <= high for id in within)
+    assert all(sort_key(kind, id) < low for id in extremes(kind, first - 1))
+    assert all(sort_key(kind, id) > high for id in extremes(kind, first + ticks))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OWN if kind != "flake"])
+def test_an_id_is_within_the_bounds_of_its_time(kind: str) -> None:
+    """Compared as a database would: UUIDs, texts and ints alike sort by time."""
+    low, high = bounds(kind, TIME)
+    worker = {"worker": 5} if KINDS[kind].has("worker") else {}
+    made: Any = at_time(kind, TIME, **worker)
+    assert low <= made <= high
+
+
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
+def test_until_includes_both_units(kind: str) -> None:
+    later = TIME.replace(minute=30)
+    low, _ = bounds(kind, TIME, unit="s")
+    _, high = bounds(kind, later, unit="s")
+    assert bounds(kind, TIME, later, unit="s") == (low, high)
+    assert bounds(kind, TIME, TIME) == bounds(kind, TIME)
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_an_integer_has_the_unit_that_the_document_says(kind: str) -> None:
+    """Ticks for the kinds that it names, seconds for KSUIDs, milliseconds for all others."""
+    guide = " ".join(text("client/README.md").split())
+    told = re.findall(r"ticks of 100 ns since 1582-10-15 for (.*?), Unix seconds for KSUIDs", guide)
+    in_ticks = re.findall(r"\w+", " ".join(told))
+    number = TICK if kind in in_ticks else MS // 1000 if kind == "ksuid" else MS
+    assert bounds(kind, number) == bounds(kind, TIME)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("v6", "tick"), ("cassandra", "tick"), ("ksuid", "s"), ("v7", "ms")]
+)
+def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> None:
+    """The span has the name of that unit."""
+    assert own_unit(bounded_field_of(kind)) == unit
+    assert bounds(kind, TIME) == bounds(kind, TIME, unit=unit)
+    assert span(kind, TIME).unit == unit
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "v7",
+        {"unit": "us"},
+        "unit is 'us', which is finer than the time of a v7; it must be ms or s",
+    ),
+    ("ksuid", {"unit": "ms"}, "which is finer than the time of a ksuid; it must be s"),
+    ("v6", {"unit": "minute"}, "unit is 'minute'; it must be one of tick, us, ms, s"),
+    ("v1", {}, r"no bounds: use cassandra .*, or v6 .* v1_to_v6"),
+    ("v7", {"epoch": 5}, "epoch is 5; only a snowflake has one"),
+    ("cassandra", {"time": -1}, "the time of a cassandra is from 1582-10-15"),
+    *(
+        (kind, {"until": TIME.replace(microsecond=0), "unit": "s"}, "until is .*, which is before")
+        for kind in BOUNDED_KINDS
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "message"), REFUSED)
+def test_what_has_no_bounds_is_refused(kind: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bounds(kind, **{"time": TIME, **given})
+
+
+@pytest.mark.parametrize("kind", BOUNDED_KINDS)
+def test_the_first_and_the_last_second_are_cut_at_the_ends_of_the_field(kind: str) -> None:
+    """They do not wrap."""
+    field = bounded_field_of(kind)
+    ends = (int_at(kind, field.epoch), int_at(kind, field.end - field.unit))
+    assert bounds(kind, *ends, unit="s") == bounds(kind, *ends)
+    held = span(kind, ends[1], unit="s")
+    assert held.end == field.end
+    assert held.first == max(field.epoch, (field.end - 1) // UNITS["s"] * UNITS["s"])
+
+
+def test_a_snowflakes_bounds_count_from_its_epoch() -> None:
+    """Its units are those of UTC, with any epoch."""
+    assert bounds("snowflake", snowflake.TWITTER_EPOCH)[0] == 0
+    assert bounds("snowflake", MS, epoch=MS) == (0, (1 << 22) - 1)
+    assert bounds("snowflake", 0, 999, unit="s", epoch=0) == (0, (1000 << 22) - 1)
+    low, high = bounds("snowflake", MS, unit="s", epoch=MS - 5123)
+    assert (low >> 22, high >> 22) == (5000, 5999)
+    cut = span("snowflake", MS, unit="s", epoch=MS - 3)
+    assert cut.first == bounded_field_of("snowflake", MS - 3).epoch
+
+
+def test_a_span_has_a_last_unit() -> None:
+    """Its first tick, or the span's own first if that is later."""
+    held = span("v7", TIME, TIME.replace(second=23), unit="s")
+    assert (held.first, held.last, held.end) == (SECOND, SECOND + 10**7, SECOND + 2 * 10**7)
+    first = span("snowflake", snowflake.TWITTER_EPOCH, unit="s")
+    assert first.last == first.first
+
+
+def test_a_unit_is_cut_to_the_field_at_both_ends() -> None:
+    field = bounded_field_of("snowflake")
+    assert whole(field.epoch, 10**7, field) == (field.epoch, field.epoch + 343 * TICKS_PER_MS)
+    assert whole(field.end - 1, 10**7, field)[1] == field.end
+
+
+# --- uuidctl bounds
 
 Shown = Callable[..., str]
 
@@ -25,30 +203,46 @@ def shown(uuidctl: Uuidctl) -> Shown:
     return run
 
 
-def test_it_prints_both_ids_and_the_time_that_they_hold(shown: Shown) -> None:
-    """Aligned, with the digits of the unit, so that one sees that it is held whole."""
-    assert shown("v7", "2022-02-22T19:22:22Z") == (
-        "low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22.000Z\n"
-        "high  017f22e2-79b0-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z\n"
-    )
-
-
-def test_ids_of_unlike_length_are_aligned(shown: Shown) -> None:
-    """A Snowflake's decimal digits are as many as it needs."""
-    assert shown("snowflake", "2010-11-04T01:42:54.657Z", "--unit", "s") == (
-        "low   0           from 2010-11-04T01:42:54Z\n"
-        "high  1438646271  to the end of 2010-11-04T01:42:54Z\n"
-    )
-
-
-def test_two_times_are_held_from_the_first_to_the_end_of_the_last(shown: Shown) -> None:
-    """Whatever the offsets they are written with."""
-    assert shown(
-        "v7", "2022-02-22T14:22:22-05:00", "2022-02-22t20:22:23.5+01:00", "--unit", "s"
-    ) == (
-        "low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22Z\n"
-        "high  017f22e2-817f-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:23Z\n"
-    )
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (
+            "v7 2022-02-22T19:22:22Z",
+            "low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22.000Z\n"
+            "high  017f22e2-79b0-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z\n",
+        ),
+        # A Snowflake has as many digits as it needs.
+        (
+            "snowflake 2010-11-04T01:42:54.657Z --unit s",
+            "low   0           from 2010-11-04T01:42:54Z\n"
+            "high  1438646271  to the end of 2010-11-04T01:42:54Z\n",
+        ),
+        # Whatever the offsets are.
+        (
+            "v7 2022-02-22T14:22:22-05:00 2022-02-22t20:22:23.5+01:00 --unit s",
+            "low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22Z\n"
+            "high  017f22e2-817f-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:23Z\n",
+        ),
+        # For a database that keeps ULIDs in its type for UUIDs.
+        (
+            "ulid 1645557742000 --uuid",
+            "low   017f22e2-79b0-0000-0000-000000000000  from 2022-02-22T19:22:22.000Z\n"
+            "high  017f22e2-79b0-ffff-ffff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z\n",
+        ),
+        # A UUID is one already.
+        (
+            "v6 0 --uuid",
+            "low   00000000-0000-6000-8000-000000000000  from 1582-10-15T00:00:00.0000000Z\n"
+            "high  00000000-0000-6000-bfff-ffffffffffff  to the end of"
+            " 1582-10-15T00:00:00.0000000Z\n",
+        ),
+    ],
+)
+def test_it_prints_both_ids_and_the_whole_units_that_they_hold(
+    shown: Shown, arguments: str, lines: str
+) -> None:
+    """Aligned, with the digits of the unit."""
+    assert shown(*arguments.split()) == lines
 
 
 @pytest.mark.parametrize(
@@ -83,32 +277,19 @@ def test_json_holds_the_same(shown: Shown) -> None:
     }
 
 
-def test_a_ulid_is_written_as_a_uuid_if_wanted(shown: Shown) -> None:
-    """For a database that keeps ULIDs in its type for UUIDs."""
-    low, high = (line.split()[1] for line in shown("ulid", "1645557742000", "--uuid").splitlines())
-    assert low == "017f22e2-79b0-0000-0000-000000000000"
-    assert high == "017f22e2-79b0-ffff-ffff-ffffffffffff"
-
-
 @pytest.mark.parametrize(
-    ("time", "tick"),
+    ("kind", "time", "tick"),
     [
-        ("2022-02-22T19:22:22.1234567Z", "2022-02-22T19:22:22.1234567Z"),
-        ("2022-02-22 19:22:22.12Z", "2022-02-22T19:22:22.1200000Z"),
-        ("2022-02-22T19:22:22.123456700000Z", "2022-02-22T19:22:22.1234567Z"),
+        ("v6", "2022-02-22T19:22:22.1234567Z", "2022-02-22T19:22:22.1234567Z"),
+        ("v6", "2022-02-22 19:22:22.12Z", "2022-02-22T19:22:22.1200000Z"),
+        ("v6", "2022-02-22T19:22:22.123456700000Z", "2022-02-22T19:22:22.1234567Z"),
+        ("v7", "2022-02-22T19:22:22.1239999Z", "2022-02-22T19:22:22.123Z"),
     ],
 )
-def test_each_tick_can_be_told(shown: Shown, time: str, tick: str) -> None:
-    """The times that we print, with seven digits, are read back; none is cut."""
-    assert json.loads(shown("v6", time, "--json"))["from"] == tick
-
-
-def test_a_tick_lies_in_a_coarser_kinds_unit(shown: Shown) -> None:
-    """The seventh digit says nothing there that the unit does not hold."""
-    assert (
-        json.loads(shown("v7", "2022-02-22T19:22:22.1239999Z", "--json"))["from"]
-        == "2022-02-22T19:22:22.123Z"
-    )
+def test_the_seventh_digit_counts_where_the_unit_holds_it(
+    shown: Shown, kind: str, time: str, tick: str
+) -> None:
+    assert json.loads(shown(kind, time, "--json"))["from"] == tick
 
 
 @pytest.mark.parametrize(

@@ -1,207 +1,264 @@
 from __future__ import annotations
 
-import os
 import re
-import threading
-import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import uuidd_client
 from tests import kinds
-from tests.client.raw import raw_fork
-from tests.documents import text
-from tests.kinds import GREGORIAN, KINDS, STEADY, TIMED
+from tests.core.draws import ones, zeros
+from tests.kinds import GREGORIAN, KINDS, LANED, TIMED, UNLEASED
 from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.places import Origin
 from uuidd_client import times
+from uuidd_client.templates import Template, field_of
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
 RFC_TIME = datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)
-MS = 1_645_557_742_123
-TICK = 138648505420000000 + 1_234_560
+RFC_TICK = 138648505420000000
+TICK = RFC_TICK + 1_234_560
+MS, REST = 1_645_557_742_123, 4560
 
 # Published: RFC 9562, A.1 and A.6.
 RFC_V1 = UUID("c232ab00-9414-11ec-b3c8-9f6bdeced846")
 RFC_V6 = UUID("1ec9414c-232a-6b00-b3c8-9f6bdeced846")
 
 
+def needed(kind: str) -> dict[str, Any]:
+    """Return the fields without which no id of a kind is made."""
+    return {"worker": 5} if KINDS[kind].has("worker") else {}
+
+
 def made_at(kind: str) -> Any:
     """Return an id of TIME, of the type that a program has it in."""
-    worker = {"worker": 5} if KINDS[kind].has("worker") else {}
-    return times.at_time(kind, TIME, **worker)
+    return times.at_time(kind, TIME, **needed(kind))
 
 
-def test_a_take_in_the_midst_of_a_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal handler's would wait for ever for what it has broken into."""
-    ids = times.Backfill("v7")
-    before = ids.take(TIME)
-    take = ids._ids.take
+# --- the fields of an id
 
-    def interrupted(time: int) -> int:
-        with pytest.raises(RuntimeError, match="interrupted a take"):
-            ids.take(TIME)
-        return take(time)
 
-    monkeypatch.setattr(ids._ids, "take", interrupted)
-    assert ids.take(TIME) > before
+@pytest.mark.parametrize(("kind", "expected"), [("v1", RFC_V1), ("v6", RFC_V6)])
+@pytest.mark.parametrize("node", [0x9F6BDECED846, "9f:6b:de:ce:d8:46", "9F-6B-DE-CE-D8-46"])
+@pytest.mark.parametrize("time", [RFC_TIME, RFC_TICK])
+def test_the_rfcs_own_ids_are_made(kind: str, expected: UUID, node: int | str, time: Any) -> None:
+    assert times.at_time(kind, time, clock_seq=13256, node=node) == expected
+
+
+@pytest.mark.parametrize("kind", GREGORIAN)
+@pytest.mark.parametrize(
+    ("given", "random", "expected"),
+    [
+        ({}, zeros, (TICK, 0, MULTICAST)),
+        ({}, ones, (TICK, 0x3FFF, (1 << 48) - 1)),
+        ({"node": 7}, ones, (TICK, 0x3FFF, 7)),
+        ({"clock_seq": 7}, zeros, (TICK, 7, MULTICAST)),
+    ],
+)
+def test_only_missing_fields_are_drawn(
+    kind: str, given: dict[str, Any], random: Callable[[int], int], expected: tuple[int, ...]
+) -> None:
+    """A drawn node has the multicast bit, which no network card's address has."""
+    made = Template(kind, random, **given).at(TICK)
+    assert versions.gregorian_fields(made) == expected
+
+
+@pytest.mark.parametrize("kind", LANED)
+@pytest.mark.parametrize(("random", "bits"), [(zeros, 0), (ones, -1)])
+def test_a_tick_is_where_the_daemons_ids_have_it(
+    kind: str, random: Callable[[int], int], bits: int
+) -> None:
+    assert Template(kind, random).at(TICK) == kinds.made(kind, TICK, Origin(0, lane=None), bits)
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_an_id_has_the_kinds_own_type_and_else_is_random(kind: str) -> None:
+    one, other = made_at(kind), made_at(kind)
+    assert type(one) is KINDS[kind].type
+    assert (one == other) == (kind == "snowflake")
 
 
 @pytest.mark.parametrize(
-    "kind", [*get_args(times.BoundedUuids), *get_args(times.Texts), *get_args(times.Ints)]
+    ("kind", "time", "given", "expected"),
+    [
+        ("snowflake", TIME, {"worker": 1023}, {"worker": 1023, "rest": snowflake.slot_at(REST)}),
+        ("snowflake", TIME, {"worker": 0, "sequence": 4095}, {"worker": 0, "rest": 4095}),
+        ("snowflake", TIME, {"datacenter": 31, "worker": 2}, {"worker": 31 * 32 + 2}),
+        ("snowflake", MS, {"worker": 9, "epoch": MS - 1}, {"time": 1, "worker": 9, "rest": 0}),
+        ("flake", TIME, {"node": 7}, {"time": MS, "node": 7, "rest": REST}),
+        ("flake", MS, {"node": 7, "sequence": 9}, {"time": MS, "node": 7, "rest": 9}),
+        ("flake", TIME, {"node": 7, "sequence": 0}, {"time": MS, "node": 7, "rest": 0}),
+    ],
 )
-def test_an_integer_has_the_unit_that_the_document_says(kind: str) -> None:
-    """Ticks for the kinds that it names, seconds for KSUIDs, milliseconds for all others."""
-    guide = " ".join(text("client/README.md").split())
-    told = re.findall(r"ticks of 100 ns since 1582-10-15 for (.*?), Unix seconds for KSUIDs", guide)
-    in_ticks = re.findall(r"\w+", " ".join(told))
-    number = TICK if kind in in_ticks else MS // 1000 if kind == "ksuid" else MS
-    assert times.bounds(kind, number) == times.bounds(kind, TIME)
-
-
-def test_a_uuid_is_formed_as_a_uuid() -> None:
-    """RFC 9562's v1 and v6, by their fields; a v7 is of its version and holds the tick."""
-    assert times.at_time("v1", RFC_TIME, clock_seq=13256, node=0x9F6BDECED846) == RFC_V1
-    assert times.at_time("v6", RFC_TIME, clock_seq=13256, node="9f:6b:de:ce:d8:46") == RFC_V6
-    made = times.at_time("v7", TIME)
-    assert (made.version, versions.v7_tick(made.int)) == (7, TICK)
-
-
-def test_a_text_is_formed_as_a_text() -> None:
-    """Each in its own alphabet, with the tick of the time."""
-    for kind in (kind for kind in STEADY if KINDS[kind].type is str):
-        assert kinds.tick(kind, times.at_time(kind, TIME)) == TICK
-    made = times.at_time("flake", TIME, node=7, sequence=9)
-    assert list(kinds.fields("flake", made).values()) == [MS, 7, 9]
-
-
-def test_a_snowflake_is_formed_as_an_int() -> None:
-    """Of its worker, from its epoch."""
-    assert (
-        times.at_time("snowflake", MS, worker=9, sequence=3, epoch=MS - 1) == 1 << 22 | 9 << 12 | 3
-    )
-
-
-def test_what_is_not_given_is_random() -> None:
-    """Two ids of one time are two."""
-    for kind in (*GREGORIAN, *STEADY):
-        assert times.at_time(kind, TIME) != times.at_time(kind, TIME)
-
-
-def test_what_the_core_refuses_is_refused() -> None:
-    """In its own words."""
-    with pytest.raises(ValueError, match="worker is missing"):
-        times.at_time("snowflake", TIME)
-    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
-        times.at_time("v4", TIME)
-    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
-        times.Backfill("v4")
-    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v6"):
-        times.bounds("v4", TIME)
-    with pytest.raises(ValueError, match="kind is 'v4'; it must be one of v1"):
-        times.sort_key("v4", 0)
-
-
-def test_a_backfill_gives_the_kinds_own_type() -> None:
-    """And no id twice, for one time."""
-    assert {type(times.Backfill("v6").take(TIME))} == {UUID}
-    assert {type(times.Backfill("ulid").take(TIME))} == {str}
-    assert {type(times.Backfill("snowflake", worker=1).take(TIME))} == {int}
-    ids = times.Backfill("v1", unit="ms", node=7, clock_seq=9)
-    made = [ids.take(TIME) for _ in range(100)]
-    assert len(set(made)) == 100
-    assert {(id.node, id.clock_seq) for id in made} == {(7, 9)}
-
-
-def test_threads_may_share_a_backfill() -> None:
-    """What they take is all different."""
-    ids = times.Backfill("snowflake", worker=1)
-    made: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: made.extend([ids.take(MS) for _ in range(500)]))
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(made)) == len(made) == 2000
-
-
-def test_an_id_is_drawn_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that comes while another still draws its random bits waits, and gets the next place."""
-
-    def random_bits(_: int) -> int:
-        if other.ident is None:
-            other.start()
-            other.join(0.02)
-        return 0
-
-    monkeypatch.setattr(times, "random_bits", random_bits)
-    ids = times.Backfill("v7")
-    made: list[UUID] = []
-    other = threading.Thread(target=lambda: made.append(ids.take(TIME)))
-    made.append(ids.take(TIME))
-    other.join()
-    assert {versions.v7_tick(id.int) for id in made} == {TICK, TICK + 1}
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("fork", [os.fork, raw_fork])
-def test_another_process_may_not_use_a_backfill(
-    fork: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+def test_a_sequence_that_is_not_given_is_that_of_the_time(
+    kind: str, time: Any, given: dict[str, Any], expected: dict[str, int]
 ) -> None:
-    """A child would give its parent's ids again, also if its pid is the same in a namespace."""
-    ids = times.Backfill("v7")
-    pid = os.getpid()
-    monkeypatch.setattr(os, "getpid", lambda: pid)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = fork()
-    if not child:
-        try:
-            with pytest.raises(RuntimeError, match=f"made before a fork, .* process {pid}"):
-                ids.take(TIME)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert versions.v7_tick(ids.take(TIME).int) == TICK
+    found = kinds.fields(kind, times.at_time(kind, time, **given))
+    assert {name: found[name] for name in expected} == expected
 
 
-def test_bounds_are_of_the_kinds_own_type() -> None:
-    """The published ones, and texts that are read back."""
-    assert times.bounds("v7", 1_645_557_742_000) == (
-        UUID("017f22e2-79b0-7000-8000-000000000000"),
-        UUID("017f22e2-79b0-7fff-bfff-ffffffffffff"),
+def test_a_flakes_missing_node_is_drawn() -> None:
+    assert kinds.fields("flake", Template("flake", zeros).at(TICK))["node"] == MULTICAST
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_a_field_that_the_kind_does_not_have_is_refused(kind: str) -> None:
+    """The error names it, and those that the kind has; all others are accepted."""
+    found = KINDS[kind]
+    fields = {name for name in ("clock_seq", "node", "worker") if found.has(name)}
+    if found.has("rest") and not kinds.tail(kind):
+        fields.add("sequence")
+    if found.has("worker"):
+        fields |= {"datacenter", "epoch"}
+    for name in ("clock_seq", "node", "worker", "datacenter", "sequence", "epoch"):
+        given: dict[str, Any] = {**needed(kind), name: 0}
+        if name in fields:
+            times.at_time(kind, TIME, **given)
+            continue
+        with pytest.raises(ValueError, match=name) as refused:
+            times.at_time(kind, TIME, **given)
+        assert name == "epoch" or all(field in str(refused.value) for field in fields - {"epoch"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        ("v1", {"clock_seq": 1 << 14}, "clock_seq is 16384; it must be 0 to 16383"),
+        ("v6", {"node": 1 << 48}, "node is 281474976710656; it must be"),
+        ("v1", {"node": "44:88:99"}, "node is '44:88:99'; it must be six octets"),
+        ("snowflake", {}, "worker is missing; a snowflake needs a worker"),
+        ("snowflake", {"datacenter": 1}, "worker is missing"),
+        ("snowflake", {"worker": 1024}, "worker is 1024; it must be 0 to 1023"),
+        ("snowflake", {"worker": -1}, "worker is -1; it must be 0 to 1023"),
+        ("snowflake", {"worker": 32, "datacenter": 0}, "worker is 32; it must be 0 to 31"),
+        ("snowflake", {"worker": 0, "datacenter": 32}, "datacenter is 32; it must be 0 to 31"),
+        ("snowflake", {"worker": 0, "sequence": 4096}, "sequence is 4096; it must be 0 to 4095"),
+        ("flake", {"sequence": 1 << 16}, "sequence is 65536; it must be 0 to 65535"),
+        ("v7", {"epoch": 0}, "epoch is 0; only a snowflake has one, a v7 has not"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(
+    kind: str, given: dict[str, Any], message: str
+) -> None:
+    """The error names field, value and range, before an id is made."""
+    with pytest.raises(ValueError, match=message):
+        Template(kind, zeros, **given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("v7", {"epoch": float(snowflake.TWITTER_EPOCH)}),
+        ("v1", {"clock_seq": True}),
+        ("v1", {"node": 1.0}),
+        ("snowflake", {"worker": "1"}),
+        ("snowflake", {"worker": 1, "epoch": 1.0}),
+        ("flake", {"sequence": 1.0}),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused(kind: str, given: dict[str, Any]) -> None:
+    """A bool is not an int here, nor is a float or a text."""
+    with pytest.raises(TypeError, match=f"{list(given)[-1]} is .*; it must be an int"):
+        times.at_time(kind, RFC_TIME, **given)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [times.at_time, times.Backfill, times.bounds, times.sort_key],
+    ids=lambda it: it.__name__,
+)
+@pytest.mark.parametrize("kind", ["v4", "v8", "V1", ""])
+def test_an_unknown_kind_is_refused(call: Callable[..., object], kind: str) -> None:
+    """The error lists the known ones."""
+    given = () if call is times.Backfill else (RFC_TIME,)
+    known = "v6, v7" if call is times.bounds else "v1, v6, v7"
+    with pytest.raises(ValueError, match=f"kind is '{kind}'; it must be one of {known}"):
+        call(kind, *given)
+
+
+@pytest.mark.parametrize("kind", TIMED)
+def test_a_time_out_of_range_is_refused(kind: str) -> None:
+    """It never wraps."""
+    for time in (field_of(kind).end, -1, datetime(1582, 10, 14, tzinfo=UTC)):
+        with pytest.raises(ValueError, match=f"the time of a {kind} is"):
+            times.at_time(kind, time, **needed(kind))
+
+
+@given(kind=st.sampled_from(TIMED[1:]), earlier=st.integers(0), later=st.integers(1))
+def test_of_two_times_the_later_has_the_higher_id(kind: str, earlier: int, later: int) -> None:
+    """With any random bits; only v1, the first, does not sort so."""
+    field = field_of(kind)
+    first = earlier % (1 << 39)
+    second = first + 1 + later % (1 << 30)
+    below, above = (Template(kind, random, **needed(kind)) for random in (zeros, ones))
+    # A Snowflake's slots are wider than a tick, and a Flake's node comes before its tick.
+    unit = field.unit if kind in UNLEASED else 1
+    assert above.at(field.epoch + first * unit) < below.at(field.epoch + second * unit)
+
+
+# --- keys that sort
+
+TICKS = st.integers(138_000_000_000_000_000, 145_000_000_000_000_000)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 2) | TICKS, st.integers(0, 0x3FFF), st.integers(0, (1 << 48) - 1))
+)
+
+
+@given(ROWS)
+def test_the_key_of_a_v1_is_its_v6(rows: list[tuple[int, int, int]]) -> None:
+    """So v1 sort by tick, then by clock_seq and node."""
+    ids = sorted(
+        (UUID(int=versions.v1(*row)) for row in rows), key=lambda id: times.sort_key("v1", id)
     )
-    assert times.bounds("cassandra", 0)[0] == UUID("00000000-0000-1000-8080-808080808080")
-    low, high = times.bounds("ulid", MS)
-    assert (kinds.number("ulid", low), kinds.number("ulid", high)) == (MS << 80, (MS + 1 << 80) - 1)
-    assert times.bounds("snowflake", 0, 999, unit="s", epoch=0) == (0, (1000 << 22) - 1)
-    assert times.bounds("snowflake", snowflake.TWITTER_EPOCH)[0] == 0
+    assert [tuple(versions.gregorian_fields(id.int)) for id in ids] == sorted(rows)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TIMED if kind not in ("v1", "flake")])
-def test_an_id_is_within_the_bounds_of_its_time(kind: str) -> None:
-    """Compared as a database would: UUIDs, texts and ints alike sort by time."""
-    low, high = times.bounds(kind, TIME)
-    assert low <= made_at(kind) <= high
+@given(ROWS)
+def test_the_key_of_cassandra_is_its_order(rows: list[tuple[int, int, int]]) -> None:
+    """The tick first, then the low 8 bytes, each of them signed."""
+
+    def order(id: UUID) -> tuple[int, list[int]]:
+        return id.time, [byte - 256 if byte > 127 else byte for byte in id.bytes[8:]]
+
+    ids = [UUID(int=versions.v1(*row)) for row in rows]
+    assert sorted(ids, key=lambda id: times.sort_key("cassandra", id)) == sorted(ids, key=order)
 
 
-def test_a_sort_key_takes_the_kinds_own_type() -> None:
-    """And no other: a text may be any kind's."""
-    assert times.sort_key("v1", RFC_V1) == RFC_V6.bytes
-    assert times.sort_key("cassandra", RFC_V1)[8:] == bytes(b ^ 0x80 for b in RFC_V1.bytes[8:])
-    assert times.sort_key("ulid", "7" + "Z" * 25) == b"\xff" * 16
-    assert times.sort_key("snowflake", 5) == bytes(7) + b"\x05"
-    wrong: list[tuple[str, Any]] = [("v1", str(RFC_V1)), ("ulid", RFC_V1), ("snowflake", "5")]
-    for kind, id in wrong:
-        with pytest.raises(TypeError, match=f"a {kind} must be a "):
-            times.sort_key(kind, id)
+@pytest.mark.parametrize("kind", TIMED[1:])
+def test_the_key_of_the_others_is_their_bytes(kind: str) -> None:
+    """As many as the kind has, the highest first."""
+    made = made_at(kind)
+    assert times.sort_key(kind, made) == kinds.octets(kind, kinds.number(kind, made))
+
+
+@pytest.mark.parametrize(
+    ("kind", "id", "refusal"),
+    [
+        ("v1", RFC_V6, "only v1 and v6|is not a v1"),
+        ("v6", RFC_V1, "is not a v6"),
+        ("v7", RFC_V6, "is not a v7"),
+        ("cassandra", RFC_V6, "only v1 and v6|is not a v1"),
+        ("snowflake", 1 << 63, "must be 0 to"),
+        ("snowflake", -1, "must be 0 to"),
+        ("ulid", "8" + "0" * 25, "more than 128 bits"),
+        ("v1", str(RFC_V1), "a v1 must be a UUID"),
+        ("ulid", RFC_V1, "a ulid must be a str"),
+        ("snowflake", "5", "a snowflake must be a int"),
+    ],
+)
+def test_an_id_of_another_kind_or_type_has_no_key(kind: str, id: Any, refusal: str) -> None:
+    """It would sort at a time that it does not have."""
+    with pytest.raises((TypeError, ValueError), match=refusal):
+        times.sort_key(kind, id)
+
+
+# --- the time in an id
 
 
 @pytest.mark.parametrize("kind", TIMED)

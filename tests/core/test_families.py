@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests import kinds
 from tests.kinds import KINDS, UNIX
 from uuidd.core.ids import bases, snowflake, uuids, versions
-from uuidd.core.ids.at_time import IdFields, template
 from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.places import Origin
+from uuidd_client.templates import Template
 
 TWITTER = snowflake.TWITTER_EPOCH
 
@@ -260,8 +260,7 @@ def test_another_version_is_not_read(version: int) -> None:
 
 def of_tick(kind: str, tick: int, free: int) -> int:
     """Return an id of a tick, and of random bits or, for a Flake, of a node."""
-    fields = IdFields(node=free) if kind == "flake" else IdFields()
-    return template(kind, fields, lambda _: free).at(tick)
+    return Template(kind, lambda _: free, node=free if kind == "flake" else None).at(tick)
 
 
 def free_bits(kind: str) -> int:

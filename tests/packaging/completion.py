@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator
 
 import shtab
 
-from uuidd.core.ids import bounds, versions
+from uuidd.core.ids import versions
+from uuidd_client import times
 
 FILES = {"DIR": shtab.DIRECTORY, "FILE": shtab.FILE}
 """What completes a value, by the name that the help gives it."""
 
 CHOICES: dict[tuple[str, str], Iterable[str]] = {
     ("uuidd", "node"): ("random", "mac"),
-    ("uuidctl bounds", "kind"): bounds.BOUNDED_KINDS,
+    ("uuidctl bounds", "kind"): times.BOUNDED_KINDS,
     ("uuidctl new", "namespace"): versions.NAMESPACES,
 }
 """What is worth offering, by parser and argument, where the parser itself takes more than that."""

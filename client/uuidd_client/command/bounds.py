@@ -7,11 +7,12 @@ import json
 import re
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
-from uuidd.core.ids import bounds, snowflake
-from uuidd.core.ids.inspect import Reading
+from uuidd.core.ids import snowflake
 from uuidd.core.ids.ticks import TimeField
 from uuidd.core.ids.times import Time, text, tick_of
+from uuidd_client import times
 from uuidd_client.command.common import CommandError
 
 
@@ -26,7 +27,7 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "kind",
         metavar="KIND",
-        help=f"the kind of id: {', '.join(bounds.BOUNDED_KINDS)} (v1 in Cassandra's order)",
+        help=f"the kind of id: {', '.join(times.BOUNDED_KINDS)} (v1 in Cassandra's order)",
     )
     command.add_argument(
         "time",
@@ -42,7 +43,7 @@ def add_to(commands: Any) -> None:
     )
     command.add_argument(
         "--unit",
-        choices=tuple(bounds.UNITS),
+        choices=tuple(times.UNITS),
         help="extend the span to whole units: a time becomes the whole second, for example"
         " (default: the unit in which the kind counts time)",
     )
@@ -62,20 +63,18 @@ def add_to(commands: Any) -> None:
 
 def _do(given: argparse.Namespace) -> int:
     try:
-        field = bounds.bounded_field_of(given.kind, given.epoch)
-        times = [read(each, field) for each in (given.time, given.until) if each is not None]
+        field = times.bounded_field_of(given.kind, given.epoch)
+        ends = [read(each, field) for each in (given.time, given.until) if each is not None]
         asked = {"unit": given.unit, "epoch": given.epoch}
-        span = bounds.span(given.kind, *times, **asked)
-        low, high = bounds.bounds(given.kind, *times, **asked)
-        if given.uuid and len(bounds.sort_key(given.kind, low)) != 16:
-            raise ValueError(f"--uuid is given, but a {given.kind} does not have 128 bits")
+        span = times.span(given.kind, *ends, **asked)
+        ids = times.bounds(given.kind, *ends, **asked)
+        if given.uuid:
+            ids = tuple(_as_uuid(given.kind, id) for id in ids)
     except ValueError as error:
         raise CommandError(str(error)) from error
-    # What is written as a UUID; Cassandra's order is one of v1.
-    kind = "v1" if given.uuid or given.kind == "cassandra" else given.kind
-    ticks = bounds.UNITS[span.unit]
+    ticks = times.UNITS[span.unit]
     first, last = text(span.first, ticks), text(span.last, ticks)
-    lowest, highest = Reading(kind, low).text, Reading(kind, high).text
+    lowest, highest = map(str, ids)
     if given.json:
         names = {"kind": given.kind, "unit": span.unit, "from": first, "to": last}
         print(json.dumps({**names, "low": lowest, "high": highest}))
@@ -85,6 +84,15 @@ def _do(given: argparse.Namespace) -> int:
         print(f"low   {lowest:<{width}}  from {first}")
         print(f"high  {highest}  to the end of {last}")
     return 0
+
+
+def _as_uuid(kind: str, id: UUID | str | int) -> UUID:
+    if isinstance(id, UUID):
+        return id
+    bits = times.sort_key(kind, id)
+    if len(bits) != 16:
+        raise ValueError(f"--uuid is given, but a {kind} does not have 128 bits")
+    return UUID(bytes=bits)
 
 
 def read(given: str, field: TimeField) -> Time:

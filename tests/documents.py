@@ -29,7 +29,6 @@ FOLDERS = (
     "uuidd",
     "uuidd/server",
     "uuidd/core/ids",
-    "uuidd/core/ids/inspect",
     "uuidd/core/timeline",
     "client/extension",
     "client/uuidd_client",

@@ -1,17 +1,58 @@
-"""What an id of any origin is made of, and the time in it."""
+"""What an id of any origin is made of, and the time in it.
+
+Some texts show their kind by their shape: 8-4-4-4-12 is a UUID, also in braces and after
+``urn:uuid:``; 26 characters are a ULID, 27 a KSUID, 20 a Push ID. The others are bits: 32 or 40 hex
+digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer. Any other letters are
+digits of a Snowflake or a Flake.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
-from uuidd.core.ids.checks import check_bits, shown
-from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.inspect import Reading, readings
-from uuidd.core.ids.inspect.plausible import of_integer
+from uuidd.core.ids import snowflake, uuids
+from uuidd.core.ids.checks import check_bits, check_name, shown
+from uuidd.core.ids.formats import FORMATS, Format
+from uuidd.core.ids.kinds import KINDS
+from uuidd_client import plausible
+from uuidd_client.fields import INSPECTED_KINDS, UUID_KINDS, Reading, kind_of_uuid
+
+UUID_BITS = 128
 
 LONGEST_BITS = 160
 """Bits of the longest id, a KSUID."""
+
+LONGEST = 100
+"""Characters of the longest text that is read; the longest id, a UUID as a URN, has 47."""
+
+SHOWN = 40
+"""Characters of an overlong text that its error shows."""
+
+ALIASES = {"cassandra": "v1"}
+"""Kinds by another name: Cassandra's TimeUUID is a v1."""
+
+_ACCEPTED = (
+    "it must be a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
+    " a Snowflake, 16 or 20 bytes in hex, or an integer that is one of these, with a"
+    " time from 2000 to 2099"
+)
+
+_WRITTEN = [form for form in FORMATS.values() if form.digits and form.kind != "snowflake"]
+"""The kinds with a text of their own; that of a Snowflake is any number's."""
+
+_UUID_MARKS = re.compile(r"[-{:]")
+_OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
+_HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
+
+_PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
+_SNOWFLAKE_DIGITS = {"base32": (12, 13), "base58": (10, 11), "base62": (10, 11)}
+"""How many digits a plausible Snowflake has, by base: one of its epoch's first weeks has fewer.
+
+Without this rule every short word would be a Snowflake.
+"""
 
 
 def inspect(
@@ -27,21 +68,38 @@ def inspect(
     Raises ValueError, naming the id, if it is not an id, or not one of *kind*, and for an unknown
     *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
     """
-    if isinstance(id, UUID):
-        return readings(str(id), kind=kind, epoch=epoch, raw=True)
-    if type(id) is not int:
-        if not isinstance(id, str):
-            raise TypeError(f"id is {shown(id)}; it must be a str, a UUID or an int")
-        return readings(id, kind=kind, epoch=epoch, raw=raw)
-    check_bits("id", id, LONGEST_BITS)
     if kind is not None:
+        check_name("kind", kind, (*INSPECTED_KINDS, *ALIASES))
+        kind = ALIASES.get(kind, kind)
+    if epoch is not None:
+        check_bits("epoch", epoch, snowflake.EPOCH_BITS)
+    if isinstance(id, UUID):
+        id, raw = str(id), True
+    elif type(id) is int:
+        check_bits("id", id, LONGEST_BITS)
+        if kind is None:
+            found = list(plausible.of_integer(id, epoch))
+            if not found:
+                raise ValueError(f"{id} is not an id: as no kind of id it has a plausible time")
+            return found
         # With as many digits as no text of another kind has.
-        return readings(
-            f"0x{id:0{40 if kind == 'ksuid' else 32}x}", kind=kind, epoch=epoch, raw=True
+        id, raw = f"0x{id:0{40 if kind == 'ksuid' else 32}x}", True
+    elif not isinstance(id, str):
+        raise TypeError(f"id is {shown(id)}; it must be a str, a UUID or an int")
+    bare = id.strip()
+    if len(bare) > LONGEST:
+        raise ValueError(
+            f"the text {bare[:SHOWN]!r}... is not an id: it has more than {LONGEST} characters"
         )
-    found = list(of_integer(id, epoch))
+    if not bare.isascii():
+        raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
+    if kind is not None:
+        return _as_kind(bare, kind, epoch, raw)
+    found = _spelled(bare)
+    if not found or bare.isdecimal():
+        found += _bits(bare, epoch)
     if not found:
-        raise ValueError(f"{id} is not an id: as no kind of id it has a plausible time")
+        raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
     return found
 
 
@@ -83,3 +141,160 @@ def time_of(
 def _size(kind: str) -> int:
     """Return how many bytes an id has."""
     return FORMATS[kind].size if kind in FORMATS else 16
+
+
+def _spelled(bare: str) -> list[Reading]:
+    """Return the readings of a text with a kind's shape; ValueError if it breaks that shape."""
+    for form in _WRITTEN:
+        if len(bare) == form.width > 0:
+            return [Reading(form.kind, form.from_text(bare))]
+    if _UUID_MARKS.search(bare):
+        value = uuids.from_text(bare)
+        kind = kind_of_uuid(value)
+        return [Reading(kind, value), *(plausible.beside_uuid(value) if kind == "unknown" else ())]
+    return []
+
+
+def _bits(bare: str, epoch: int | None) -> list[Reading]:
+    """Return the plausible readings of a text as an integer, as bytes and as letters."""
+    if not bare.isalnum():
+        return []
+    octets = _OCTETS.match(bare)
+    if octets is None:
+        if bare.isdecimal():
+            return list(plausible.of_integer(int(bare), epoch))
+        if _HEX.match(bare):
+            return list(plausible.of_integer(int(bare, 16), epoch))
+        return list(_letters(bare, epoch))
+    value = int(octets[1], 16)
+    if len(octets[1]) == 40:
+        return [Reading("ksuid", value)]
+    found = list(plausible.of_octets(value))
+    if bare.isdecimal() and bare[0] != "0":
+        # 16 bytes in hex have 32 digits without a letter only by chance.
+        found = [*plausible.of_integer(int(bare), epoch), *found]
+    return found or [Reading(kind_of_uuid(value), value)]
+
+
+def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
+    """Yield the plausible readings of a number's digits in a base above ten."""
+    for base, widths in _SNOWFLAKE_DIGITS.items():
+        if len(bare) in widths:
+            for found in _snowflakes(bare, base, epoch):
+                yield from plausible.plausible(found.value, found.kind, epoch, base)
+    form = FORMATS["flake"]
+    if len(bare) <= form.longest:
+        try:
+            value = form.from_text(bare)
+        except ValueError:
+            return
+        yield from plausible.plausible(value, "flake")
+
+
+def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:
+    """Yield the reading of a text as a Snowflake in a base, if it is one."""
+    try:
+        value = snowflake.from_text(bare, base)
+    except ValueError:
+        return
+    yield Reading("snowflake", value, epoch, base)
+
+
+def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
+    """Return the readings as one kind. Raises ValueError, saying why, if there are none."""
+    if epoch is not None and kind != "snowflake":
+        raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
+    if kind == "snowflake":
+        found = _as_snowflake(bare, epoch)
+        _check_form(bare, kind, raw)
+        return found
+    value = _as_uuid(bare, kind) if kind in UUID_KINDS else _as_text(bare, FORMATS[kind])
+    _check_form(bare, kind, raw)
+    if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
+        raise ValueError(f"{bare!r} is not of kind {kind}: it is {_said(of, value)}")
+    return [Reading(kind, value)]
+
+
+def _check_form(bare: str, kind: str, raw: bool) -> None:
+    """Raise ValueError unless a text is written as the kind's own tools write it, or is *raw*."""
+    if kind in UUID_KINDS:
+        fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare))
+    elif kind == "snowflake":
+        fits = not _HEX.match(bare)
+    else:
+        fits = _has_width(bare, FORMATS[kind])
+    if not (fits or raw):
+        raise ValueError(
+            f"{bare!r} is not written as a {kind} is; raw=True (--raw) also accepts an"
+            " integer, or bytes in hex"
+        )
+
+
+def _said(kind: str, value: int) -> str:
+    if kind != "unknown":
+        return f"of kind {kind}"
+    return ", ".join(f"{name} {told}" for name, told in Reading(kind, value).fields.items())
+
+
+def _as_snowflake(bare: str, epoch: int | None) -> list[Reading]:
+    if bare.isalnum() and not bare.isdecimal():
+        found = [
+            reading for base in _SNOWFLAKE_DIGITS for reading in _snowflakes(bare, base, epoch)
+        ]
+        if not _HEX.match(bare):
+            if not found:
+                raise ValueError(
+                    f"{bare!r} is not of kind snowflake: in no base is it a number of 63 bits or"
+                    " less"
+                )
+            return found
+    return [Reading("snowflake", _integer(bare, "snowflake", 63), epoch)]
+
+
+def _integer(bare: str, kind: str, bits: int) -> int:
+    """Return the integer that a text writes, of at most *bits* bits."""
+    if bare.isdecimal():
+        value = int(bare)
+    elif _HEX.match(bare):
+        value = int(bare, 16)
+    else:
+        raise ValueError(
+            f"{bare!r} is not of kind {kind}: it is not an integer, nor 0x and hex digits"
+        )
+    if value >> bits:
+        raise ValueError(f"{bare!r} is not of kind {kind}: it has more than {bits} bits")
+    return value
+
+
+def _as_uuid(bare: str, kind: str) -> int:
+    """Return the 128 bits that a text writes in any way."""
+    ulid = FORMATS["ulid"]
+    if len(bare) == ulid.width and not bare.isdecimal():
+        return ulid.from_text(bare)
+    found = _as_number(bare, kind, UUID_BITS)
+    return uuids.from_text(bare) if found is None else found
+
+
+def _as_text(bare: str, form: Format) -> int:
+    """Return the bits of an id that its own text writes, or an integer, or the text of a UUID."""
+    # A kind without bytes, as Push IDs are, has no bits to pass but its text.
+    if _has_width(bare, form) or "bytes" not in KINDS[form.kind].forms:
+        return form.from_text(bare)
+    if bare.isdecimal() and not form.width:
+        return _integer(bare, form.kind, form.bits)
+    if form.bits == UUID_BITS:
+        return _as_uuid(bare, form.kind)
+    found = _as_number(bare, form.kind, form.bits)
+    return form.from_text(bare) if found is None else found
+
+
+def _as_number(bare: str, kind: str, bits: int) -> int | None:
+    """Return what a text writes as bytes in hex, or as an integer; None if it does neither."""
+    if octets := _OCTETS.match(bare):
+        return _integer(f"0x{octets[1]}", kind, bits)
+    return _integer(bare, kind, bits) if bare.isdecimal() or _HEX.match(bare) else None
+
+
+def _has_width(bare: str, form: Format) -> bool:
+    """Return whether a text may be the kind's own, by the number of its characters."""
+    return len(bare) == form.width or (not form.width and len(bare) <= form.longest)

@@ -136,8 +136,8 @@ HEAVY = {
     "threading",
     "trio",
     "typing",
-    "uuidd.core.ids.inspect",
     "uuidd.core.timeline.state",
+    "uuidd_client.readings",
     "uuidd_client.times",
 }
 

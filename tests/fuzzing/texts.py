@@ -11,7 +11,8 @@ from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
 from uuidd.core.ids import uuids, versions
-from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, ORDER, readings
+from uuidd_client.fields import INSPECTED_KINDS, ORDER
+from uuidd_client.readings import ALIASES, inspect
 
 _ASKED = (None, *INSPECTED_KINDS, *ALIASES, "v9", "")
 _EPOCHS = (None, 0, 1_288_834_974_657, (1 << 48) - 1)
@@ -47,7 +48,7 @@ def texts(data: bytes) -> Sequence[str]:
     kind, epoch = _ASKED[told % 32 % len(_ASKED)], _EPOCHS[(told >> 5) % 4]
     text = _text(data[1:])
     try:
-        found = readings(text, kind=kind, epoch=epoch)
+        found = inspect(text, kind=kind, epoch=epoch)
     except ValueError:
         return _REFUSED
     if not found:
@@ -58,7 +59,7 @@ def texts(data: bytes) -> Sequence[str]:
         if reading.kind in _OTHERWISE:
             continue
         written = reading.text
-        if reading.value not in [again.value for again in readings(written, kind=reading.kind)]:
+        if reading.value not in [again.value for again in inspect(written, kind=reading.kind)]:
             raise Broken("what a kind writes it reads")
     return ("ok",)
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
-from uuidd.core.ids.inspect import ALIASES, INSPECTED_KINDS, Reading, readings
+from uuidd_client import readings
 from uuidd_client.command.common import CommandError, complain, whole_number
+from uuidd_client.fields import INSPECTED_KINDS, Reading
 
 STANDARD_INPUT = "-"
 
@@ -43,9 +44,9 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "-k",
         "--kind",
-        choices=(*INSPECTED_KINDS, *ALIASES),
+        choices=(*INSPECTED_KINDS, *readings.ALIASES),
         metavar="KIND",
-        help=f"read the ids as this kind only: {', '.join((*INSPECTED_KINDS, *ALIASES))}",
+        help=f"read the ids as this kind only: {', '.join((*INSPECTED_KINDS, *readings.ALIASES))}",
     )
     command.add_argument(
         "--raw",
@@ -70,7 +71,7 @@ def add_to(commands: Any) -> None:
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     if given.raw and given.kind is None:
         command.error("--raw needs --kind; without a kind, ids are accepted in all forms anyway")
-    read = partial(readings, kind=given.kind, epoch=given.epoch, raw=given.raw)
+    read = partial(readings.inspect, kind=given.kind, epoch=given.epoch, raw=given.raw)
     if given.ids == [STANDARD_INPUT]:
         return _from_input(read, as_json=given.json)
     if STANDARD_INPUT in given.ids:

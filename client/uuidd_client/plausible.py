@@ -11,9 +11,8 @@ from functools import lru_cache
 
 from uuidd.core.ids import uuids
 from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.inspect.fields import kind_of_uuid
-from uuidd.core.ids.inspect.kinds import Reading, time_field
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd_client.fields import Reading, kind_of_uuid, time_field
 
 FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
 UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND

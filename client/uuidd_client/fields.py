@@ -1,7 +1,8 @@
-"""The fields of an id, by its kind, and its text as that kind writes it."""
+"""An id read as one kind: its fields, and its text as that kind writes it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from uuidd.core.ids import nodes, snowflake, times, uuids
@@ -38,6 +39,11 @@ ORDER = (
 )
 """The names of all fields, in the order in which they are shown."""
 
+UUID_KINDS = (*(kind for kind, form in FORMATS.items() if form.version), "nil", "max", "guid")
+
+INSPECTED_KINDS = (*UUID_KINDS, *(kind for kind in FORMATS if kind not in UUID_KINDS))
+"""All kinds that a caller can name."""
+
 _DOMAINS = {0: "person", 1: "group", 2: "org"}
 """What the local id of a v2 is: the number of a user, a group or an organization."""
 
@@ -52,26 +58,52 @@ def kind_of_uuid(value: int) -> str:
     return "max" if value == uuids.MAX else "unknown"
 
 
-def fields_of(kind: str, value: int, time: TimeField | None, base: str | None) -> Fields:
-    """Return the fields of an id, in the order of ``ORDER``.
+def time_field(kind: str, epoch: int | None) -> TimeField | None:
+    """Return the time field of a kind; *epoch* is that of a Snowflake, by default Twitter's."""
+    if epoch is not None:
+        return snowflake.time_field(epoch)
+    return FORMATS[kind].time if kind in FORMATS else None
 
-    *time* is the time field of the kind. *base* is that of the text that was read.
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An id read as one kind. Its text and fields are computed at each access.
+
+    *kind* is one of ``INSPECTED_KINDS``, or ``unknown`` for a UUID whose version or variant is not
+    in use. *epoch*, in Unix milliseconds, is that of a Snowflake, by default Twitter's. *base*
+    names the base of the text that was read, if that is not decimal.
     """
-    if kind == "guid":
-        value = uuids.guid_swapped(value)
-        kind = kind_of_uuid(value)
-        time = (kind in FORMATS and FORMATS[kind].time) or None
-    found: Fields = {}
-    if kind in FORMATS:
-        found = _of_format(kind, value)
-        if time is not None:
-            raw = int(found["timestamp"])
-            found |= {"time": times.text(time.tick(raw), time.unit), "full_on": full_on(time)}
-    if kind == "unknown" or "version" in found:
-        found |= _of_uuid(value)
-    if base is not None:
-        found["base"] = base
-    return {name: found[name] for name in ORDER if name in found}
+
+    kind: str
+    value: int
+    epoch: int | None = None
+    base: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The id as its kind writes it."""
+        value = uuids.guid_swapped(self.value) if self.kind == "guid" else self.value
+        return FORMATS[self.kind].to_text(value) if self.kind in FORMATS else uuids.to_text(value)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields that the kind has, in the order of ``ORDER``."""
+        kind, value = self.kind, self.value
+        if kind == "guid":
+            value = uuids.guid_swapped(value)
+            kind = kind_of_uuid(value)
+        found: Fields = {}
+        if kind in FORMATS:
+            found = _of_format(kind, value)
+            time = time_field(kind, self.epoch)
+            if time is not None:
+                raw = int(found["timestamp"])
+                found |= {"time": times.text(time.tick(raw), time.unit), "full_on": full_on(time)}
+        if kind == "unknown" or "version" in found:
+            found |= _of_uuid(value)
+        if self.base is not None:
+            found["base"] = self.base
+        return {name: found[name] for name in ORDER if name in found}
 
 
 def _of_format(kind: str, value: int) -> Fields:
@@ -130,10 +162,3 @@ def _place(bits: int, after: int, places: int) -> Fields:
 def full_on(field: TimeField) -> str:
     """Return the day on which a time field is full."""
     return times.day(field.end)
-
-
-def text_of(kind: str, value: int) -> str:
-    """Return an id as its kind writes it."""
-    if kind == "guid":
-        value = uuids.guid_swapped(value)
-    return FORMATS[kind].to_text(value) if kind in FORMATS else uuids.to_text(value)

@@ -15,9 +15,9 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -175,100 +175,190 @@ def drawn(rate: float | None = 1000.0, width: int = 80, **changes: Any) -> str:
     return panel.draw(changed(**changes), rate, width=width, coloured=False)
 
 
-IDLE: dict[str, Any] = {"utc__horizon_in": -100.0, "utc__lanes_in_use": 0}
-BUSY: dict[str, Any] = {
-    "utc__lanes_in_use": 16,
-    "connections": 16_384,
-    "connections_highest": 16_384,
-    "connections_rejected": 1_234_567,
-    "requests": {
-        "rpc": {
-            "requests": 10**9,
-            "ids": 10**13,
-            "refused": {"busy": 10**8, "bad_params": 12_345, "malformed": 9, "too_late": 10**6},
-        },
-        "libuuid": {"requests": 10**9, "ids": 10**13, "refused": {"busy": 1}},
-    },
-}
-VOLATILE: dict[str, Any] = {
-    "volatile": True,
-    "utc__node": "0xe59cae2cee76",
-    "utc__horizon_in": -3.0,
-    "saves__failing": True,
-    "saves__failed": 17,
-    "saves__trouble": "No space left on device",
-    "saves__under_way_seconds": 12.3,
-}
-GONE = {"unreachable": "no program can connect: and so on"}
-FAILING: dict[str, Any] = {
-    "saves__failing": True,
-    "saves__failed": 1,
-    "saves__trouble": "Transport endpoint is not connected",
-}
-AHEAD: dict[str, Any] = {"steady__lead": 1234.5678, "steady__rollback": "refuse"}
-NO_PAGE: dict[str, Any] = {"leases__page": False, "leases__out": 0, "leases__horizon_in": None}
-NO_LEASE: dict[str, Any] = {
-    "leases__held_for": 12.25,
-    "leases__refused": {"floor": 10**6, "user": 120, "steady": 1, "volatile": 10**6},
-}
-UNPASSED: dict[str, Any] = {"leases__unpassed": 1234}
-NO_WORKER: dict[str, Any] = {
-    "steady__worker": None,
-    "worker__number": None,
-    "worker__until_in": None,
-    "worker__window": None,
-    "worker__state": "none",
-}
-HELD: dict[str, Any] = {"steady__held_for": 19.5, **NO_WORKER}
+class State(NamedTuple):
+    """What *changes* in STATUS, the *faults* and *warnings* that are told of it, and other words.
+
+    *told* is on the screen, where each space may be a line's end.
+    """
+
+    changes: Mapping[str, Any] = {}
+    faults: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    told: Sequence[str] = ()
+
+
 AWAY: dict[str, Any] = {
     "worker__state": "away",
     "worker__until_in": 200.0,
     "worker__why": "etcd h1:2379 does not answer (refused)",
 }
-FENCED: dict[str, Any] = {
-    **AWAY,
-    "worker__state": "fenced",
-    "worker__why": "db7 has the number now",
+FAILING: dict[str, Any] = {
+    "saves__failing": True,
+    "saves__failed": 1,
+    "saves__trouble": "Transport endpoint is not connected",
 }
 OVER: dict[str, Any] = {**AWAY, "worker__until_in": -3.0}
-WITHHELD: dict[str, Any] = {
-    "clock__synchronised": False,
-    "clock__max_error": 16.0,
-    "clock__withheld": "the clock is not synchronised, and so on",
+
+STATES = {
+    "calm": State(),
+    "idle": State(
+        {"utc__horizon_in": -100.0, "utc__lanes_in_use": 0},
+        told=[
+            "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle; the next request waits for a save",
+            "0 lanes in use",
+        ],
+    ),
+    "busy": State(
+        {
+            "utc__lanes_in_use": 16,
+            "connections": 16_384,
+            "connections_highest": 16_384,
+            "connections_rejected": 1_234_567,
+            "requests": {
+                "rpc": {
+                    "requests": 10**9,
+                    "ids": 10**13,
+                    "refused": {"busy": 10**8, "bad_params": 12_345, "malformed": 9, "slow": 10**6},
+                },
+                "libuuid": {"requests": 10**9, "ids": 10**13, "refused": {"busy": 1}},
+            },
+        },
+        told=[
+            "16 lanes in use",
+            # By dialect and reason, folded below one another.
+            "rpc 1,000,000,000 10,000,000,000,000 100,000,000 busy, 12,345 bad_params, 9 malformed,"
+            " 1,000,000 slow libuuid 1,000,000,000 10,000,000,000,000 1 busy",
+            "16,384 open, highest 16,384, 1,234,567 rejected",
+        ],
+    ),
+    "volatile": State(
+        {
+            "volatile": True,
+            "utc__node": "0xe59cae2cee76",
+            "utc__horizon_in": -3.0,
+            "saves__failing": True,
+            "saves__failed": 17,
+            "saves__trouble": "No space left on device",
+            "saves__under_way_seconds": 12.3,
+        },
+        [
+            "saves of the state fail (No space left on device)",
+            "v1 and v6 come from a volatile node",
+        ],
+        told=[
+            "node 44:88:99:36:57:32 (mac eth0), in use e5:9c:ae:2c:ee:76 (volatile)",
+            "passed; requests wait for a save",
+            "17 failed",
+        ],
+    ),
+    "failing": State(
+        FAILING,
+        ["saves of the state fail (Transport endpoint is not connected)"],
+        told=["1 failed", "15.0 s until the next save is needed"],
+    ),
+    "slow save": State(
+        {"saves__under_way_seconds": 2.0}, ["a save of the state has taken 2.0 s so far"]
+    ),
+    "on the brink": State({"saves__under_way_seconds": 0.7, "steady__lead": 0.009}),
+    "gone": State(
+        {"unreachable": "no program can connect: and so on"}, ["no program can connect: and so on"]
+    ),
+    "ahead": State(
+        {"steady__lead": 1234.5678},
+        told=["steady 1,234.568 s ahead of UTC (rollback slew, max lead 3600 s)"],
+    ),
+    "too far ahead": State(
+        {"steady__lead": 3601.0}, ["the steady kinds are refused: they are 3601.0 s ahead of UTC"]
+    ),
+    "refusing": State(
+        {"steady__lead": 1234.5678, "steady__rollback": "refuse"},
+        ["the steady kinds are refused until UTC, which was set back, catches up (1234.6 s)"],
+    ),
+    "waiting": State(
+        {"steady__lead": 2.5, "steady__rollback": "wait"},
+        ["the steady kinds wait until UTC, which was set back, catches up (2.5 s)"],
+    ),
+    "held": State(
+        {
+            "steady__held_for": 19.5,
+            "steady__worker": None,
+            "worker__number": None,
+            "worker__until_in": None,
+            "worker__window": None,
+            "worker__state": "none",
+        },
+        ["the state was lost, so the steady kinds are held for 19.5 s"],
+    ),
+    "no page": State(
+        {"leases__page": False, "leases__out": 0, "leases__horizon_in": None},
+        told=["leases none, because there is no page; clients use blocks"],
+    ),
+    "no lease": State(
+        {
+            "leases__held_for": 12.25,
+            "leases__refused": {"floor": 10**6, "user": 120, "steady": 1, "volatile": 10**6},
+        },
+        told=["refused 1,000,000 floor, 120 user, 1 steady, 1,000,000 volatile, held for 12.2 s"],
+    ),
+    "unpassed": State({"leases__unpassed": 1234}, told=["page not passed 1,234 times"]),
+    "closed": State(
+        {
+            "utc__generation": None,
+            "utc__clock_seq": None,
+            "utc__next": None,
+            "utc__lag": None,
+        },
+        told=["utc no generation can be opened"],
+    ),
+    "withheld": State(
+        {
+            "clock__synchronised": False,
+            "clock__max_error": 16.0,
+            "clock__withheld": "the clock is not synchronised, and so on",
+        },
+        ["the steady kinds are refused: the clock is not synchronised, and so on"],
+        told=["clock not synchronised; set back"],
+    ),
+    "leap": State(
+        {"clock__leap": "insert"},
+        told=["to 0.013 s, a leap second comes at the end of the day; set back"],
+    ),
+    "unknown": State(
+        {
+            "clock__synchronised": None,
+            "clock__max_error": None,
+            "clock__unknown": "adjtimex: Operation not permitted",
+            "clock__required_error": None,
+        },
+        told=["clock quality not known (adjtimex: Operation not permitted); set back"],
+    ),
+    "away": State(
+        AWAY,
+        warnings=[
+            "Snowflakes can be made for 200.0 s more: etcd h1:2379 does not answer (refused)"
+        ],
+        told=["worker 5, Snowflakes count from 2010-11-04, away, 3 min 20 s left"],
+    ),
+    "over": State(
+        OVER,
+        ["Snowflakes are refused: etcd h1:2379 does not answer (refused)"],
+        told=["2010-11-04, away, 0.0 s left"],
+    ),
+    "fenced": State(
+        {**AWAY, "worker__state": "fenced", "worker__why": "db7 has the number now"},
+        warnings=["Snowflakes can be made for 200.0 s more: db7 has the number now"],
+    ),
+    "cloned": State(
+        {"clones__noticed": 3, "clones__last_age": 7.0, "clones__last_by": "vmgenid"},
+        told=["clones 3 noticed (last 7.0 s ago, by vmgenid)"],
+    ),
 }
-LEAP: dict[str, Any] = {"clock__leap": "insert"}
-UNKNOWN: dict[str, Any] = {
-    "clock__synchronised": None,
-    "clock__max_error": None,
-    "clock__unknown": "adjtimex: Operation not permitted",
-    "clock__required_error": None,
-}
-CLOSED: dict[str, Any] = {
-    "utc__generation": None,
-    "utc__clock_seq": None,
-    "utc__next": None,
-    "utc__lag": None,
-}
-STATES: dict[str, Mapping[str, Any]] = {
-    "calm": {},
-    "idle": IDLE,
-    "busy": BUSY,
-    "volatile": VOLATILE,
-    "failing": FAILING,
-    "ahead": AHEAD,
-    "held": HELD,
-    "no page": NO_PAGE,
-    "no lease": NO_LEASE,
-    "unpassed": UNPASSED,
-    "closed": CLOSED,
-    "withheld": WITHHELD,
-    "leap": LEAP,
-    "unknown": UNKNOWN,
-    "away": AWAY,
-    "over": OVER,
-    "fenced": FENCED,
-    "all": {**BUSY, **VOLATILE, **AHEAD, **NO_LEASE, "version": "10.11.12.dev345+g0123456"},
-}
+
+ALL: dict[str, Any] = {"version": "10.11.12.dev345+g0123456"}
+for each in ("busy", "volatile", "refusing", "no lease"):
+    ALL |= STATES[each].changes
+
+EVERY_SCREEN = [*(state.changes for state in STATES.values()), ALL]
 
 
 # --- the screen
@@ -303,139 +393,80 @@ works until  2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
     )
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("changes", EVERY_SCREEN)
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
-def test_no_line_is_longer_than_the_terminal(state: str, width: int) -> None:
-    """In every state, also with the largest numbers."""
+def test_no_line_is_longer_than_the_terminal(changes: Mapping[str, Any], width: int) -> None:
+    """Also with the largest numbers."""
     for rate in (None, 0.0, 123_456_789.0):
-        screen = drawn(rate, width, **STATES[state])
-        assert [line for line in screen.split("\n") if len(line) > width] == []
+        lines = drawn(rate, width, **changes).split("\n")
+        assert [line for line in lines if len(line) > width] == []
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_lines_lose_no_word_where_they_are_broken(state: str) -> None:
+@pytest.mark.parametrize("changes", EVERY_SCREEN)
+def test_lines_lose_no_word_where_they_are_broken(changes: Mapping[str, Any]) -> None:
     """Whatever the width: only the bars are shorter in a narrower terminal."""
     said = {
-        " ".join(drawn(width=width, **STATES[state]).translate({0x2588: " ", 0x2591: " "}).split())
+        " ".join(drawn(width=width, **changes).translate({0x2588: " ", 0x2591: " "}).split())
         for width in range(70, 101)
     }
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_a_screen_fits_a_terminal_of_24_rows_unless_all_is_wrong(state: str) -> None:
+@pytest.mark.parametrize("changes", EVERY_SCREEN)
+def test_a_screen_fits_a_terminal_of_24_rows_unless_all_is_wrong(
+    changes: Mapping[str, Any],
+) -> None:
     """With a row left for the cursor."""
-    assert len(drawn(**STATES[state]).split("\n")) <= (29 if state == "all" else 23)
+    assert len(drawn(**changes).split("\n")) <= (29 if changes is ALL else 23)
 
 
-@pytest.mark.parametrize("state", STATES)
-def test_colours_change_no_text(state: str) -> None:
-    """Without colours there is no escape; with them the text between is the same."""
-    status = changed(**STATES[state])
-    plain = panel.draw(status, 5.0, width=80, coloured=False)
-    coloured = panel.draw(status, 5.0, width=80, coloured=True)
-    assert "\x1b" not in plain
-    assert ESCAPE.sub("", coloured) == plain
-    assert coloured.count("\x1b[") == 2 * coloured.count(PLAIN)
-
-
-@pytest.mark.parametrize("state", STATES)
-def test_a_line_that_is_left_out_takes_no_end_of_a_colour_with_it(state: str) -> None:
-    """Each line ends the colours that it begins, also where it was cut off."""
-    for line in panel.draw(changed(**STATES[state]), 5.0, width=40, coloured=True).split("\n"):
+@pytest.mark.parametrize("changes", EVERY_SCREEN)
+@pytest.mark.parametrize("width", [40, 80])
+def test_each_line_ends_the_colours_that_it_begins(changes: Mapping[str, Any], width: int) -> None:
+    """Also where it is cut off. Without colours the text is the same, and has no escape."""
+    coloured = panel.draw(changed(**changes), 1000.0, width=width, coloured=True)
+    for line in coloured.split("\n"):
         assert line.count("\x1b[") == 2 * line.count(PLAIN)
         assert ESCAPE.findall(line)[1::2] == [PLAIN] * line.count(PLAIN)
-
-
-def words(**changes: Any) -> str:
-    """Return the screen's text on one line."""
-    return " ".join(drawn(**changes).split())
-
-
-def test_a_busy_daemon() -> None:
-    """Refusals are told by dialect and reason, folded below one another."""
-    lines = drawn(**BUSY).split("\n")
-    at = next(number for number, line in enumerate(lines) if line.startswith("rpc"))
-    assert lines[at].endswith("  100,000,000 busy,")
-    assert lines[at + 1].split() == ["12,345", "bad_params,", "9", "malformed,"]
-    assert lines[at + 2].split() == ["1,000,000", "too_late"]
-    assert lines[at + 3].endswith("   1 busy")
-    assert "16 lanes in use" in words(**BUSY)
-    assert "16,384 open, highest 16,384, 1,234,567 rejected" in words(**BUSY)
-
-
-def test_a_rate_that_is_not_known_yet() -> None:
-    """The row is there, so that nothing moves when it is known."""
-    assert "ids          ░░░░░░░░░░░░░░░░░░░░░░  -\n" in drawn(None)
+    assert ESCAPE.sub("", coloured) == drawn(width=width, **changes)
+    assert "\x1b" not in drawn(width=width, **changes)
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("rate", "told"),
     [
+        # The row is there, so that nothing moves when the rate is known.
+        (None, "ids          ░░░░░░░░░░░░░░░░░░░░░░  -\n"),
+        (0.0, "ids          ░░░░░░░░░░░░░░░░░░░░░░  0 a second, 0.0% of 10 million\n"),
         # Random ids cost no ticks, so there may be more than the bar shows.
-        ({"rate": 2e7}, ["ids ██████████████████████ 20,000,000 a second, 200.0%"]),
-        (
-            {"rate": 0.0, **IDLE},
-            [
-                "ids ░░░░░░░░░░░░░░░░░░░░░░ 0 a second, 0.0% of 10 million",
-                "horizon ░░░░░░░░░░░░░░░░░░░░░░ idle; the next request waits for a save",
-                "0 lanes in use",
-            ],
-        ),
-        (
-            VOLATILE,
-            [
-                "uuidd 1.2.3, serving, but not all kinds normally, pid 4711",
-                "fault saves of the state fail (No space left on device)"
-                " fault v1 and v6 come from a volatile node"
-                " node 44:88:99:36:57:32 (mac eth0), in use e5:9c:ae:2c:ee:76 (volatile)",
-                "passed; requests wait for a save",
-                "17 failed",
-            ],
-        ),
-        (
-            FAILING,
-            [
-                "fault saves of the state fail (Transport endpoint is not connected)",
-                "1 failed",
-                "15.0 s until the next save is needed",
-            ],
-        ),
-        (AHEAD, ["steady 1,234.568 s ahead of UTC (rollback refuse, max lead 3600 s)"]),
-        (HELD, ["fault the state was lost, so the steady kinds are held for 19.5 s"]),
-        (CLOSED, ["utc no generation can be opened"]),
-        (
-            WITHHELD,
-            [
-                "fault the steady kinds are refused: the clock is not synchronised, and so on",
-                "clock not synchronised; set back",
-            ],
-        ),
-        (
-            AWAY,
-            [
-                "uuidd 1.2.3, serving, pid 4711",
-                "warning Snowflakes can be made for 200.0 s more: etcd h1:2379 does not answer",
-                "worker 5, Snowflakes count from 2010-11-04, away, 3 min 20 s left",
-            ],
-        ),
-        (
-            OVER,
-            [
-                "fault Snowflakes are refused: etcd h1:2379 does not answer (refused)",
-                "2010-11-04, away, 0.0 s left",
-            ],
-        ),
-        (LEAP, ["to 0.013 s, a leap second comes at the end of the day; set back"]),
-        (UNKNOWN, ["clock quality not known (adjtimex: Operation not permitted); set back"]),
+        (2e7, "ids          ██████████████████████  20,000,000 a second, 200.0% of 10 million\n"),
     ],
 )
-def test_the_screen_tells_of_every_state(changes: Mapping[str, Any], told: list[str]) -> None:
+def test_the_bar_of_ids_shows_a_rate(rate: float | None, told: str) -> None:
+    assert told in drawn(rate)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_the_screen_tells_of_every_state(name: str) -> None:
     """What a caller or an administrator notices is told in words."""
-    said = words(**changes)
+    changes, faults, warnings, told = STATES[name]
+    said = " ".join(drawn(**changes).split())
+    serving = "serving, but not all kinds normally" if faults else "serving"
+    head = [f"uuidd 1.2.3, {serving}, pid 4711, up 26 h 3 min"]
+    head += [f"fault {fault}" for fault in faults] + [f"warning {each}" for each in warnings]
+    assert said.startswith(" ".join([*head, "node 44:88:99:36:57:32 (mac eth0)"]))
     assert [text for text in told if text not in said] == []
-    assert ("worker" in said) == ("steady__worker" not in changes)
+    assert (" worker 5, " in said) == ("steady__worker" not in changes)
+    assert (" clones " in said) == (name == "cloned")
     assert "None" not in said
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_what_keeps_callers_from_their_ids_is_a_fault(name: str) -> None:
+    """And what soon will is a warning, in the same words as on the screen."""
+    status = changed(**STATES[name].changes)
+    assert list(panel.faults(status)) == list(STATES[name].faults)
+    assert list(panel.warnings(status)) == list(STATES[name].warnings)
 
 
 def test_what_a_daemon_says_moves_no_cursor() -> None:
@@ -451,8 +482,6 @@ def test_what_a_daemon_says_moves_no_cursor() -> None:
         (GREEN, {}, "1.2.3, serving, pid"),
         (GREEN, AWAY, "1.2.3, serving, pid"),
         (RED, FAILING, "1.2.3, serving, but not all kinds normally, pid"),
-        (RED, GONE, "no program can connect: and so on"),
-        (RED, {"steady__lead": 2.5, "steady__rollback": "wait"}, "the steady kinds wait until"),
         (YELLOW, AWAY, "Snowflakes can be made for 200.0 s more"),
         (RED, {"rate": 1e7}, "█" * 22),
         (YELLOW, {"utc__horizon_in": 1.0}, "█"),
@@ -603,18 +632,6 @@ def refusing() -> dict[str, Any]:
     )
 
 
-def test_a_clone_has_a_row_of_its_own() -> None:
-    """A host that was never cloned has none."""
-    row = "clones       3 noticed (last 7.0 s ago, by vmgenid)"
-    cloned: dict[str, Any] = {
-        "clones__noticed": 3,
-        "clones__last_age": 7.0,
-        "clones__last_by": "vmgenid",
-    }
-    assert row in drawn(**cloned).split("\n")
-    assert "clones" not in drawn()
-
-
 def test_every_number_of_the_status_is_among_the_metrics() -> None:
     """And is the same there; what is not, is named above, with the reason."""
     told = samples(metrics.text(refusing()))
@@ -677,7 +694,7 @@ def test_every_help_is_a_sentence_that_stands_alone() -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_metrics_of_every_state_can_be_parsed(state: str) -> None:
     """What has no number then is left out, not made up."""
-    told = samples(metrics.text(changed(**STATES[state])))
+    told = samples(metrics.text(changed(**STATES[state].changes)))
     assert ("uuidd_generation" in told) == (state != "closed")
     numbered = any(name.startswith("uuidd_worker,namespace=") for name in told)
     assert numbered == (state not in ("held", "over", "fenced"))
@@ -734,55 +751,6 @@ def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> N
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({}, []),
-        (IDLE, []),
-        (BUSY, []),
-        ({"saves__under_way_seconds": 0.7, "steady__lead": 0.009}, []),
-        ({"steady__lead": 3599.0}, []),
-        (GONE, ["no program can connect: and so on"]),
-        (FAILING, ["saves of the state fail (Transport endpoint is not connected)"]),
-        (
-            VOLATILE,
-            [
-                "saves of the state fail (No space left on device)",
-                "v1 and v6 come from a volatile node",
-            ],
-        ),
-        ({"saves__under_way_seconds": 2.0}, ["a save of the state has taken 2.0 s so far"]),
-        (
-            {"steady__held_for": 19.5},
-            ["the state was lost, so the steady kinds are held for 19.5 s"],
-        ),
-        (AWAY, []),
-        (OVER, ["Snowflakes are refused: etcd h1:2379 does not answer (refused)"]),
-        (
-            WITHHELD,
-            ["the steady kinds are refused: the clock is not synchronised, and so on"],
-        ),
-        (
-            {"steady__lead": 3601.0},
-            ["the steady kinds are refused: they are 3601.0 s ahead of UTC"],
-        ),
-        (
-            {"steady__lead": 2.5, "steady__rollback": "refuse"},
-            ["the steady kinds are refused until UTC, which was set back, catches up (2.5 s)"],
-        ),
-        (
-            {"steady__lead": 2.5, "steady__rollback": "wait"},
-            ["the steady kinds wait until UTC, which was set back, catches up (2.5 s)"],
-        ),
-    ],
-)
-def test_what_keeps_callers_from_their_ids_is_a_fault(
-    changes: Mapping[str, Any], said: list[str]
-) -> None:
-    """Each in words; a daemon that is idle, busy, or slewed after a step back has none."""
-    assert list(panel.faults(changed(**changes))) == said
-
-
-@pytest.mark.parametrize(
     ("changes", "status", "said"),
     [
         ({}, 0, "all is well"),
@@ -810,16 +778,6 @@ def test_a_check_warns_of_what_will_keep_callers_from_their_ids(
     """Its exit status is what programs that watch hosts expect: 0 for well, 1 and 2."""
     monkeypatch.setattr(Client, "status", lambda _: changed(**changes))
     assert uuidctl("status", "--check") == (status, f"uuidd 1.2.3, pid 4711: {said}\n", "")
-
-
-def test_a_status_that_cannot_be_checked_is_critical(
-    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is no warning that the daemon may be of another version."""
-    monkeypatch.setattr(Client, "status", lambda _: {"version": "9"})
-    code, out, err = uuidctl("status", "--check")
-    assert (code, out) == (2, "")
-    assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of another")
 
 
 def test_a_daemon_that_serves_all_is_well(daemon: Daemon, uuidctl: Uuidctl) -> None:
@@ -892,12 +850,9 @@ class Terminal:
             self.shown += os.read(self._fd, 65536).decode()
         return self.shown
 
-    def press(self, keys: bytes) -> None:
-        """Press keys."""
+    def end(self, keys: bytes = b"") -> int:
+        """Press *keys*, read to the end, and return the exit status."""
         os.write(self._fd, keys)
-
-    def end(self) -> int:
-        """Read to the end, and return the exit status."""
         with contextlib.suppress(OSError):
             while data := os.read(self._fd, 65536):
                 self.shown += data.decode()
@@ -925,6 +880,7 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
 
 SCREEN = "\x1b[H"
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+CTRL_C = b"\x03"
 
 MakeTerminal = Callable[..., Terminal]
 
@@ -950,8 +906,7 @@ def test_watch_draws_anew_until_ctrl_c(daemon: Daemon, terminal: MakeTerminal) -
     shown = watch.until(lambda shown: shown.count(f"{SCREEN}\x1b[2muuidd") >= 2)
     assert shown.startswith(HIDE)
     assert SHOW not in shown
-    watch.press(b"\x03")
-    assert watch.end() == 0
+    assert watch.end(CTRL_C) == 0
     assert watch.shown.endswith(SHOW)
     assert "Traceback" not in watch.shown
 
@@ -963,8 +918,7 @@ def test_watch_never_scrolls(daemon: Daemon, terminal: MakeTerminal) -> None:
     screens = shown.split(SCREEN)[1:-1]
     assert [screen.count("\n") for screen in screens if screen.count("\n") > 9] == []
     assert "\nutc" in ESCAPE.sub("", screens[-1])
-    watch.press(b"\x03")
-    assert watch.end() == 0
+    assert watch.end(CTRL_C) == 0
 
 
 def test_watch_tells_the_rate_from_the_second_screen_on(
@@ -978,8 +932,7 @@ def test_watch_tells_the_rate_from_the_second_screen_on(
         for _ in range(10):
             connection.call("take", "utc", 1000)
     watch.until(lambda shown: re.search(r"[1-9][0-9,]* a second,", shown))
-    watch.press(b"\x03")
-    assert watch.end() == 0
+    assert watch.end(CTRL_C) == 0
 
 
 @pytest.mark.process
@@ -996,8 +949,7 @@ def test_watch_waits_for_a_daemon_and_outlives_it(terminal: MakeTerminal) -> Non
         assert daemon.stop() == 0
         before = watch.shown.count("no answer from")
         watch.until(lambda shown: shown.count("no answer from") > before)
-        watch.press(b"\x03")
-        assert watch.end() == 0
+        assert watch.end(CTRL_C) == 0
         assert "Traceback" not in watch.shown
 
 

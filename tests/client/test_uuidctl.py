@@ -140,9 +140,9 @@ def test_the_status_of_another_version_is_reported_as_such(
     """What is not there cannot be shown; what is there can be printed."""
     path = tmp_path / "s"
     with Server(path, lambda request: result(request, {"version": "99"})):
-        for form in ([], ["--prometheus"], ["--watch"]):
+        for form, code in (([], 1), (["--prometheus"], 1), (["--watch"], 1), (["--check"], 2)):
             status, out, err = uuidctl("status", *form, socket=path)
-            assert (status, out.strip()) == (1, "")
+            assert (status, out.strip()) == (code, "")
             assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")
         status, out, err = uuidctl("status", "--json", socket=path)
         assert (status, json.loads(out), err) == (0, {"version": "99"}, "")

@@ -8,7 +8,6 @@ import random
 import sys
 import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from uuidd_client.channel import BYTES
 from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.notices import Stats
+from uuidd_client.used import Used
 
 _UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
@@ -132,9 +132,7 @@ class _FixedKind:
         self._times = time_fields(origin.epoch).get(kind)
         self._random = random.Random(seed).randbytes  # noqa: S311  (repeatable is what is wanted)
         self._origin = origin
-        # The places that are used: sorted spans, none of which touches another.
-        self._firsts: list[int] = []
-        self._ends: list[int] = []
+        self._used = Used()
 
     def make(self, count: int, form: str, now: int) -> Iterator[Any]:
         """Return *count* ids in *form*, of the first free places at or after the tick *now*."""
@@ -150,18 +148,9 @@ class _FixedKind:
 
     def _use(self, place: int, count: int) -> tuple[int, int]:
         """Use up to *count* places of one run, from *place* on: return the first, and how many."""
-        at = bisect_right(self._firsts, place)
-        if at and place <= self._ends[at - 1]:
-            place = self._ends[at - 1]
-        else:
-            self._firsts.insert(at, place)
-            self._ends.insert(at, place)
-            at += 1
-        count = min(count, self._places.room(place))
-        if at < len(self._firsts):
-            count = min(count, self._firsts[at] - place)
-        end = self._ends[at - 1] = place + count
-        if at < len(self._firsts) and end == self._firsts[at]:
-            # The span now touches the next one.
-            del self._ends[at - 1], self._firsts[at]
-        return place, count
+        first = place = self._used.free(place)
+        end = first + min(count, self._places.room(first))
+        while place < end and self._used.free(place) == place:
+            self._used.add(place)
+            place += 1
+        return first, place - first

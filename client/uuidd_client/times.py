@@ -34,6 +34,7 @@ from uuidd.core.ids.times import Time, text, tick_of
 from uuidd_client.life import current
 from uuidd_client.system import random_bits
 from uuidd_client.templates import TIMED_FORMATS, Template, field_of
+from uuidd_client.used import Used
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
@@ -154,7 +155,7 @@ class Backfill(Generic[Id]):
             ticks_of(unit, self._time)
         self._unit = unit
         self._slots = kind == "snowflake"
-        self._later: dict[int, int] = {}
+        self._used = Used()
         self._of_int: Callable[[int], Id] = cast("Any", _TYPES[kind].of_int)
         self._lock = threading.RLock()
         self._busy = False
@@ -201,10 +202,6 @@ class Backfill(Generic[Id]):
     # Each id has a *place* of its own: a tick, and for Snowflakes a slot. The first id of a time
     # takes the place at exactly that time. A repeat takes the next free place in the same unit; at
     # the end of the unit the search continues at its beginning.
-    #
-    # Each taken place points to a later one, and no place between the two is free. Following these
-    # pointers finds the next free place. Then all pointers on the way are set to it, so that many
-    # repeats of one time cost little more than the first (Tarjan's union-find, on integers).
 
     def _made(self, time: Time) -> int:
         """Take the place of an id for *time*, and return its bits."""
@@ -212,13 +209,13 @@ class Backfill(Generic[Id]):
         unit = self._unit_of(time)
         first, end = whole(tick, ticks_of(unit, self._time), self._time)
         begin, until = self._place_from(first), self._place_from(end)
-        place = self._free(self._place_at(tick))
+        place = self._used.free(self._place_at(tick))
         if place >= until:
-            place = self._free(begin)
+            place = self._used.free(begin)
             if place >= until:
                 raise ValueError(self._full(tick, unit, until - begin))
         made = self._template.at(snowflake.tick_of_place(place) if self._slots else place)
-        self._later[place] = place + 1
+        self._used.add(place)
         return made
 
     def _unit_of(self, time: Time) -> str:
@@ -237,16 +234,6 @@ class Backfill(Generic[Id]):
 
     def _place_from(self, tick: int) -> int:
         return snowflake.place_from(tick) if self._slots else tick
-
-    def _free(self, place: int) -> int:
-        """Return the first free place at or past *place*."""
-        later = self._later
-        free = place
-        while free in later:
-            free = later[free]
-        while place != free:
-            later[place], place = free, later[place]
-        return free
 
     def _full(self, tick: int, unit: str, places: int) -> str:
         other = [*self._template.accepted, "Backfill, whose random bits differ"][0]

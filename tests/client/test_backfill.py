@@ -20,6 +20,7 @@ from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_MS, milliseconds
 from uuidd_client.times import Backfill
+from uuidd_client.used import Used
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
 TICK = 138648505420000000 + 1_234_560
@@ -194,10 +195,11 @@ class Counting(dict[int, int]):
 
 def test_many_repeats_of_one_time_follow_few_pointers() -> None:
     """The last costs about as much as the first, because pointers are set to the end."""
-    ids = backfill("v1", unit="s")
-    ids._later = pointers = Counting()
-    for _ in range(10_000):
-        ids.take(TIME)
+    used = Used()
+    used.later = pointers = Counting()
+    for place in range(10_000):
+        assert used.free(0) == place
+        used.add(place)
     assert len(pointers) == 10_000
     assert pointers.reads < 5 * 10_000
 

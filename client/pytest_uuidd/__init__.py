@@ -6,8 +6,8 @@ pytest loads this module in each run, so it imports uuidd_client only when a fix
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -49,8 +49,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             )
 
 
-def _use_alone(request: pytest.FixtureRequest, name: str) -> None:
-    """Fail a test that uses both fixtures: the order of its arguments would decide."""
+def _given(request: pytest.FixtureRequest, marker: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments that a marker passes.
+
+    Fails a test that uses both fixtures: the order of its arguments would decide.
+    """
+    name = FIXTURES[marker]
     other = request.node.stash.setdefault(_USED, name)
     if other != name:
         pytest.fail(
@@ -59,6 +63,8 @@ def _use_alone(request: pytest.FixtureRequest, name: str) -> None:
             " your own to fixed_ids or private_daemon of uuidd_client.testing",
             pytrace=False,
         )
+    found = request.node.get_closest_marker(marker)
+    return (found.args, found.kwargs) if found else ((), {})
 
 
 @pytest.fixture
@@ -70,9 +76,8 @@ def ids(request: pytest.FixtureRequest) -> Iterator[Client]:
     """
     from uuidd_client.testing import fixed_ids
 
-    _use_alone(request, "ids")
-    marker = request.node.get_closest_marker("uuidd_ids")
-    with fixed_ids(*(marker.args if marker else ()), **(marker.kwargs if marker else {})) as client:
+    args, kwargs = _given(request, "uuidd_ids")
+    with fixed_ids(*args, **kwargs) as client:
         yield client
 
 
@@ -85,9 +90,6 @@ def uuidd(request: pytest.FixtureRequest) -> Iterator[PrivateDaemon]:
     """
     from uuidd_client.testing import private_daemon
 
-    _use_alone(request, "uuidd")
-    marker = request.node.get_closest_marker("uuidd_daemon")
-    with private_daemon(
-        *(marker.args if marker else ()), **(marker.kwargs if marker else {})
-    ) as daemon:
+    args, kwargs = _given(request, "uuidd_daemon")
+    with private_daemon(*args, **kwargs) as daemon:
         yield daemon

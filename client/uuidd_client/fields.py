@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from uuidd.core.ids import nodes, snowflake, times, uuids
 from uuidd.core.ids.formats import FORMATS
@@ -98,7 +97,10 @@ class Reading:
             time = time_field(kind, self.epoch)
             if time is not None:
                 raw = int(found["timestamp"])
-                found |= {"time": times.text(time.tick(raw), time.unit), "full_on": full_on(time)}
+                found |= {
+                    "time": times.text(time.tick(raw), time.unit),
+                    "full_on": times.day(time.end),
+                }
         if kind == "unknown" or "version" in found:
             found |= _of_uuid(value)
         if self.base is not None:
@@ -156,9 +158,3 @@ def _place(bits: int, after: int, places: int) -> Fields:
     if not after:
         return {"tick": tick}
     return {"tick": tick, "lane": bits >> after - LANE_BITS & (1 << LANE_BITS) - 1}
-
-
-@lru_cache(maxsize=64)
-def full_on(field: TimeField) -> str:
-    """Return the day on which a time field is full."""
-    return times.day(field.end)

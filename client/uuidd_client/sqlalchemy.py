@@ -25,29 +25,33 @@ from uuidd.core.ids.formats import FORMATS, Format
 
 __all__ = ["Flake", "Ksuid", "PushId", "Ulid", "render_item"]
 
+_UUID_SIZE = 16
+
 
 class _Id(TypeDecorator[str]):
-    """A column whose values are the text of ids, kept as *size* bytes."""
+    """A column whose values are the text of ids of *form*, kept as *size* bytes."""
 
     impl = LargeBinary
     cache_ok = True
 
-    size: int
-    native: bool
-    """Whether PostgreSQL keeps them in its own type ``uuid``."""
     form: Format
+    size: int
 
     @property
     def python_type(self) -> type[str]:
         """The type of the values: str."""
         return str
 
+    def as_uuid(self, dialect: Dialect) -> bool:
+        """Whether a database of *dialect* keeps the ids in its own type for UUIDs."""
+        return self.size == _UUID_SIZE and dialect.name == "postgresql"
+
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the type of the column in a database of *dialect*."""
         kept: TypeEngine[Any]
-        if dialect.name == "postgresql":
-            kept = Uuid() if self.native else LargeBinary()
-        elif dialect.name == "sqlite":
+        if self.as_uuid(dialect):
+            kept = Uuid()
+        elif dialect.name in ("postgresql", "sqlite"):
             kept = LargeBinary()
         elif dialect.name == "oracle":
             kept = RAW(self.size)
@@ -64,7 +68,7 @@ class _Id(TypeDecorator[str]):
         if value is None:
             return None
         packed = self.packed(value)
-        return uuid.UUID(bytes=packed) if self.kept_as_uuid(dialect) else packed
+        return uuid.UUID(bytes=packed) if self.as_uuid(dialect) else packed
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """Return the text of an id in the database."""
@@ -72,16 +76,12 @@ class _Id(TypeDecorator[str]):
             return None
         return self.unpacked(value.bytes if isinstance(value, uuid.UUID) else bytes(value))
 
-    def kept_as_uuid(self, dialect: Dialect) -> bool:
-        """Whether a database of *dialect* keeps the ids in its own type for UUIDs."""
-        return self.native and dialect.name == "postgresql"
-
     def packed(self, value: Any) -> bytes:
         """Return the bytes of an id."""
         kind = type(self).__name__
         if isinstance(value, str):
             return self.form.from_text(value).to_bytes(self.size, "big")
-        if isinstance(value, uuid.UUID) and self.native:
+        if isinstance(value, uuid.UUID) and self.size == _UUID_SIZE:
             return value.bytes
         if isinstance(value, bytes):
             if len(value) != self.size:
@@ -98,8 +98,7 @@ class Ulid(_Id):
     """ULIDs: text in Python, ``uuid`` on PostgreSQL, and 16 bytes in other databases."""
 
     cache_ok = True
-    size, native = 16, True
-    form = FORMATS["ulid"]
+    form, size = FORMATS["ulid"], 16
 
 
 class Flake(_Id):
@@ -109,24 +108,21 @@ class Flake(_Id):
     """
 
     cache_ok = True
-    size, native = 16, True
-    form = FORMATS["flake"]
+    form, size = FORMATS["flake"], 16
 
 
 class Ksuid(_Id):
     """KSUIDs: text in Python, and 20 bytes in the database."""
 
     cache_ok = True
-    size, native = 20, False
-    form = FORMATS["ksuid"]
+    form, size = FORMATS["ksuid"], 20
 
 
 class PushId(_Id):
     """Push IDs: text in Python, and the 20 ASCII bytes of this text in the database."""
 
     cache_ok = True
-    form = FORMATS["push_id"]
-    size, native = form.width, False
+    form, size = FORMATS["push_id"], 20
 
     def packed(self, value: Any) -> bytes:
         """Return the bytes of an id."""

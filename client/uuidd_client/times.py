@@ -151,9 +151,7 @@ class Backfill(Generic[Id]):
         # With a sequence of the caller's, all ids of a time would be the same: this refuses it.
         self._template = Template(kind, _random, sequence=None, **fields)
         self._time = self._template.time
-        if unit is not None:
-            ticks_of(unit, self._time)
-        self._unit = unit
+        self._unit = None if unit is None else unit_of(unit, self._time)
         self._slots = kind == "snowflake"
         self._used = Used()
         self._of_int: Callable[[int], Id] = cast("Any", _TYPES[kind].of_int)
@@ -206,8 +204,11 @@ class Backfill(Generic[Id]):
     def _made(self, time: Time) -> int:
         """Take the place of an id for *time*, and return its bits."""
         tick = tick_of(time, self._time)
-        unit = self._unit_of(time)
-        first, end = whole(tick, ticks_of(unit, self._time), self._time)
+        unit = self._unit
+        if unit is None and self._time.unit == 1 and isinstance(time, datetime):
+            unit = "us"
+        unit = unit_of(unit, self._time)
+        first, end = whole(tick, UNITS[unit], self._time)
         begin, until = self._place_from(first), self._place_from(end)
         place = self._used.free(self._place_at(tick))
         if place >= until:
@@ -217,13 +218,6 @@ class Backfill(Generic[Id]):
         made = self._template.at(snowflake.tick_of_place(place) if self._slots else place)
         self._used.add(place)
         return made
-
-    def _unit_of(self, time: Time) -> str:
-        if self._unit is not None:
-            return self._unit
-        if self._time.unit == 1 and isinstance(time, datetime):
-            return "us"
-        return own_unit(self._time)
 
     def _place_at(self, tick: int) -> int:
         """Return the place at *tick*, or the last one before it."""
@@ -240,7 +234,7 @@ class Backfill(Generic[Id]):
         ways = [f"another {other}"]
         if unit != "s":
             ways.insert(0, "a coarser unit")
-        begin = text(tick, ticks_of(unit, self._time))
+        begin = text(tick, UNITS[unit])
         return (
             f"time is {text(tick)}; all {places} places of the {unit} {begin} are taken: use"
             f" {' or '.join(ways)}"
@@ -355,10 +349,9 @@ def span(
         last = tick_of(until, field)
         if last < first:
             raise ValueError(f"until is {until}, which is before time, {time}")
-    name = own_unit(field) if unit is None else unit
-    ticks = ticks_of(name, field)
-    begin, _ = whole(first, ticks, field)
-    _, end = whole(last, ticks, field)
+    name = unit_of(unit, field)
+    begin, _ = whole(first, UNITS[name], field)
+    _, end = whole(last, UNITS[name], field)
     return Span(begin, end, name, field)
 
 
@@ -379,21 +372,21 @@ def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeFie
     return field_of(kind, epoch)
 
 
-def own_unit(field: TimeField) -> str:
-    """Return the name of the unit that a kind's time field counts."""
-    return next(name for name, ticks in UNITS.items() if ticks == field.unit)
+def unit_of(name: str | None, field: TimeField) -> str:
+    """Return the name of a unit; None: that of the time field's own unit.
 
-
-def ticks_of(unit: str, field: TimeField) -> int:
-    """Return the ticks of a unit. Raises ValueError if it is unknown, or finer than the field's."""
-    ticks = look_up("unit", unit, UNITS)
-    if ticks < field.unit:
-        coarse = [name for name, ticks in UNITS.items() if ticks >= field.unit]
+    Raises ValueError if it is unknown, or finer than the field's.
+    """
+    coarse = [each for each, ticks in UNITS.items() if ticks >= field.unit]
+    if name is None:
+        return coarse[0]
+    check_name("unit", name, UNITS)
+    if name not in coarse:
         raise ValueError(
-            f"unit is {unit!r}, which is finer than the time of a {field.kind}; it must be"
+            f"unit is {name!r}, which is finer than the time of a {field.kind}; it must be"
             f" {' or '.join(coarse)}"
         )
-    return ticks
+    return name
 
 
 def whole(tick: int, ticks: int, field: TimeField) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from tests.client.cutters import CUTTERS
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes, World
 from tests.rig import Daemon
-from uuidd_client import extension, notices
+from uuidd_client import Client, extension, notices
 from uuidd_client.command import main
 
 IMPLEMENTATIONS = ["python"] if extension.core is None else ["c", "python"]
@@ -76,6 +76,13 @@ def daemon() -> Iterator[Daemon]:
     """A daemon for all tests that do not end or change it."""
     with Daemon(f"--worker={WORKER}") as daemon:
         yield daemon
+
+
+@pytest.fixture
+def client(place: Path) -> Iterator[Client]:
+    """A client of the implementation under test, whose daemon is not there."""
+    with Client(place / "absent") as client:
+        yield client
 
 
 @pytest.fixture

@@ -1,15 +1,34 @@
-"""A fork of which Python knows nothing."""
+"""Forks in the midst of a test."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
+import warnings
+from collections.abc import Callable
 
 from tests.client.forking import SIGCHLD, SYS_CLONE
 
 
 def raw_fork() -> int:
-    """Fork by a system call, so that no hook runs; give what os.fork does."""
+    """Fork by a system call, of which Python knows nothing; give what os.fork does."""
     # PyDLL, so that the child is born with the GIL.
     libc = ctypes.PyDLL(None, use_errno=True)
     return int(libc.syscall(SYS_CLONE[platform.machine()], SIGCHLD, 0, 0, 0, 0))
+
+
+def of_child(make: Callable[[], bytes]) -> bytes:
+    """Return what *make* returns in a child of os.fork: some hundred bytes."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            warnings.simplefilter("ignore")
+            os.write(write, make())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with open(read, "rb") as pipe:
+        return pipe.read()

@@ -119,7 +119,6 @@ def test_an_integer_has_the_unit_that_the_document_says(kind: str) -> None:
     ("kind", "unit"), [("v6", "tick"), ("cassandra", "tick"), ("ksuid", "s"), ("v7", "ms")]
 )
 def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> None:
-    """The span has the name of that unit."""
     assert bounds(kind, TIME) == bounds(kind, TIME, unit=unit)
     assert span(kind, TIME).unit == unit
 
@@ -150,7 +149,6 @@ def test_what_has_no_bounds_is_refused(kind: str, given: dict[str, Any], message
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
 def test_the_first_and_the_last_second_are_cut_at_the_ends_of_the_field(kind: str) -> None:
-    """They do not wrap."""
     field = bounded_field_of(kind)
     ends = (int_at(kind, field.epoch), int_at(kind, field.end - field.unit))
     assert bounds(kind, *ends, unit="s") == bounds(kind, *ends)
@@ -239,7 +237,6 @@ def shown(uuidctl: Uuidctl) -> Shown:
 def test_it_prints_both_ids_and_the_whole_units_that_they_hold(
     shown: Shown, arguments: str, lines: str
 ) -> None:
-    """Aligned, with the digits of the unit."""
     assert shown(*arguments.split()) == lines
 
 
@@ -257,7 +254,6 @@ def test_it_prints_both_ids_and_the_whole_units_that_they_hold(
     ],
 )
 def test_an_integer_is_in_the_kinds_unit(shown: Shown, kind: str, time: str, low: str) -> None:
-    """Ticks, seconds or milliseconds; and each kind is written in its own way."""
     assert shown(kind, time).split()[1] == low
 
 
@@ -294,7 +290,6 @@ def test_the_seventh_digit_counts_where_the_unit_holds_it(
     ("arguments", "reason"),
     [
         (["v1", "0"], "no bounds: use cassandra"),
-        (["v8", "0"], "kind is 'v8'; it must be one of v6"),
         (["v7", "-5"], "time is -5; the time of a v7 is from 1970"),
         (["v7", "2022-02-22"], "has no offset from UTC; add Z"),
         (["v7", "2022-02-22T19:22:22"], "has no offset from UTC; add Z"),
@@ -303,18 +298,13 @@ def test_the_seventh_digit_counts_where_the_unit_holds_it(
         (["v7", "2022-02-29T19:22:22Z"], "'2022-02-29T19:22:22Z' is not a time (day is out"),
         (["v7", "2022-02-22T19:22:22+25:00"], "is not a time (offset"),
         (["v6", "2022-02-22T19:22:22.12345678Z"], "finer than a tick"),
-        (["v6", "1582-10-14T00:00:00Z"], "the time of a v6 is from 1582-10-15"),
         (["v7", "1.5"], "'1.5' is not a time"),
         (["v7", "٣"], "'٣' is not a time"),
         (["v7", "9" * 5000], "is not a time"),
-        (["ulid", "5", "4"], "until is 4, which is before time, 5"),
-        (["ksuid", "1645557742", "--unit", "ms"], "finer than the time of a ksuid"),
-        (["v7", "5", "--epoch", "3"], "epoch is 3; only a snowflake has one"),
         (["ksuid", "1645557742", "--uuid"], "a ksuid does not have 128 bits"),
     ],
 )
 def test_a_wrong_value_is_one_line(uuidctl: Uuidctl, arguments: list[str], reason: str) -> None:
-    """It says which and why."""
     status, out, err = uuidctl("bounds", *arguments)
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
@@ -322,6 +312,5 @@ def test_a_wrong_value_is_one_line(uuidctl: Uuidctl, arguments: list[str], reaso
 
 
 def test_the_help_names_all_kinds(shown: Shown) -> None:
-    """So that no one has to guess them."""
     out = shown("--help")
     assert all(kind in out for kind in BOUNDED_KINDS)

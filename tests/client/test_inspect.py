@@ -31,7 +31,6 @@ V7 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 ULID = "01ARYZ6S41TSV4RRFFQ69G5FAV"
 KSUID = "0uk1HcdvF0p8C20KtTfdRSB9XIm"
 PUSH_ID = "-JhLeOlGIEjaIOFHR0xd"
-FLAKE = "8HFaR8qWtRlGDHnO57"
 SNOWFLAKE = 856165981072306191
 
 
@@ -226,7 +225,6 @@ def test_an_id_is_shown_with_all_its_fields_aligned(uuidctl: Uuidctl, given: str
     [V1.upper(), f"{{{V1}}}", f"urn:uuid:{V1}", f" {V1}\n", V1.replace("-", ""), f"URN:UUID:{V1}"],
 )
 def test_a_uuid_is_read_in_any_form(text: str) -> None:
-    """Its text is the plain one."""
     assert (only(text).kind, only(text).text) == ("v1", V1)
 
 
@@ -249,16 +247,13 @@ def test_a_snowflake_is_read_by_the_epoch_that_is_passed_or_twitters(
     ("text", "kind"),
     [
         ("1ec9414c-232a-6b00-b3c8-9f6bdeced846", "v6"),
-        (V7, "v7"),
         ("ffffffff-ffff-ffff-ffff-ffffffffffff", "max"),
         ("00000000-0000-1000-8000-000000000000", "v1"),
         ("00000000-0000-1000-0000-000000000000", "unknown"),
         ("ffffffff-ffff-8fff-bfff-ffffffffffff", "v8"),
-        (ULID, "ulid"),
         (ULID.lower(), "ulid"),
         ("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "ulid"),
         ("aWgEPTl1tmebfsQzFP4bxwgy80V", "ksuid"),
-        (PUSH_ID, "push_id"),
         ("zzzzzzzzzzzzzzzzzzzz", "push_id"),
         ("24467927614188555520896788267013", "flake"),
         ("0669F7EFB5A1CD34B5F99D1154FB6853345C9735", "ksuid"),
@@ -286,7 +281,6 @@ def test_a_uuid_that_is_not_in_use_shows_its_mark(text: str, fields: dict[str, A
 
 
 def test_the_last_tick_of_a_millisecond_is_a_tick_and_the_next_number_is_not() -> None:
-    """9999 is shown, 10000 can only be another generator's random bits."""
     assert only(written("ulid", 9999 << 66)).fields["tick"] == 9999
     assert "tick" not in only(written("ulid", 10000 << 66)).fields
 
@@ -313,7 +307,6 @@ def test_a_flake_with_the_mark_of_a_uuid_is_more_likely_a_flake() -> None:
 
 
 def test_a_whole_number_is_read_by_how_many_bits_it_has() -> None:
-    """More than 128 may be a KSUID, 63 or fewer a Snowflake."""
     assert kinds(str(0x0669F7EFB5A1CD34B5F99D1154FB6853345C9735)) == ["ksuid"]
     assert kinds(hex(SNOWFLAKE)) == kinds(str(SNOWFLAKE)) == ["snowflake"]
 
@@ -406,7 +399,6 @@ def test_an_overlong_text_shows_only_its_beginning() -> None:
     ],
 )
 def test_a_text_that_cannot_be_of_its_kind_is_refused(text: str, kind: str, why: str) -> None:
-    """The error says what it is instead, or what is missing."""
     with pytest.raises(ValueError, match=why):
         inspect(text, kind=kind, raw=True)
 
@@ -443,12 +435,10 @@ def test_a_kind_is_read_as_its_own_tools_read_it(text: str, kind: str) -> None:
     ],
 )
 def test_a_kind_that_the_caller_names_is_the_only_reading(text: str, kind: str, found: str) -> None:
-    """Whether its time is plausible or not."""
     assert next(iter({reading.kind for reading in inspect(text, kind=kind, raw=True)})) == found
 
 
 def test_an_epoch_for_a_kind_without_one_is_refused() -> None:
-    """So is one that is out of range."""
     with pytest.raises(ValueError, match="epoch is 5; the epoch of a v1 is fixed"):
         inspect(V1, kind="v1", epoch=5)
     with pytest.raises(ValueError, match="epoch is -1; it must be 0 to 281474976710655"):
@@ -510,12 +500,10 @@ def test_any_number_is_read_without_harm(value: int) -> None:
 
 
 def test_several_ids_have_an_empty_line_between_them(uuidctl: Uuidctl) -> None:
-    """In the order in which they were given."""
     assert uuidctl("inspect", KSUID, V1.upper()) == (0, TWO, "")
 
 
 def test_a_kind_that_is_asked_for_is_shown_alone(uuidctl: Uuidctl) -> None:
-    """With the epoch that is told."""
     _, out, _ = uuidctl(
         "inspect", "--kind", "snowflake", "--epoch", "1420070400000", str(SNOWFLAKE)
     )
@@ -543,7 +531,6 @@ def test_a_push_id_is_an_id_although_it_begins_with_a_hyphen(uuidctl: Uuidctl, g
 
 
 def test_a_kind_is_read_as_bits_when_asked_to(uuidctl: Uuidctl) -> None:
-    """Otherwise as the kind's own tools read it."""
     status, out, err = uuidctl("inspect", "--kind", "ksuid", "123")
     assert (status, out) == (1, "")
     assert err == (
@@ -569,14 +556,7 @@ def test_one_that_is_no_id_refuses_all(uuidctl: Uuidctl, wrong: str) -> None:
     assert len(line) < 250
 
 
-def test_a_kind_that_an_id_is_not_of_is_told(uuidctl: Uuidctl) -> None:
-    """And the kind that it is of."""
-    refusal = f"uuidctl: {V1!r} is not of kind v4: it is of kind v1\n"
-    assert uuidctl("inspect", "-k", "v4", V1) == (1, "", refusal)
-
-
 def test_json_is_one_array(uuidctl: Uuidctl) -> None:
-    """The id as it was given, and all its readings."""
     _, out, _ = uuidctl("inspect", "--json", V1.upper(), KSUID)
     first, second = json.loads(out)
     assert first["id"] == V1.upper()
@@ -603,7 +583,6 @@ def test_ids_come_from_standard_input(uuidctl: Uuidctl) -> None:
 
 
 def test_no_input_is_no_failure(uuidctl: Uuidctl) -> None:
-    """Nothing is shown for nothing."""
     assert uuidctl("inspect", "-", stdin=b"") == (0, "", "")
     assert uuidctl("inspect", "-", "--json", stdin=b"\n\n") == (0, "", "")
 
@@ -618,7 +597,6 @@ def test_standard_input_as_json_is_an_object_a_line(uuidctl: Uuidctl) -> None:
 
 
 def test_a_bad_line_of_standard_input_is_told_by_its_number(uuidctl: Uuidctl) -> None:
-    """The others are shown, and the exit status is 1."""
     lines = [b"xyz", b"", KSUID.encode(), b"\xff\xfe", b"a" * 10_000, V1.encode(), b"\x00"]
     status, out, err = uuidctl("inspect", "-", stdin=b"\n".join(lines))
     assert (status, out) == (1, TWO)
@@ -642,7 +620,6 @@ def test_a_huge_line_is_one_line(uuidctl: Uuidctl, length: int) -> None:
 
 
 def test_a_kind_is_asked_of_each_line(uuidctl: Uuidctl) -> None:
-    """As of each argument."""
     status, out, err = uuidctl("inspect", "-k", "ulid", "-", stdin=f"{ULID}\n{KSUID}\n".encode())
     assert status == 1
     assert out.startswith(f"{ULID}\n  kind       ulid\n")
@@ -696,6 +673,5 @@ def test_an_id_is_shown_before_the_next_is_given() -> None:
 
 @pytest.mark.process
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
-    """A closed pipe causes no error message."""
     shell = f'yes {V1} | head -20000 | "$@" inspect - | head -1'
     assert output("sh", "-c", shell, "sh", *UUIDCTL) == f"{V1}\n"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import warnings
+import json
 from collections import Counter
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import format_trace_id
 
+from tests.client.raw import of_child
 from uuidd_client import Client
 from uuidd_client.opentelemetry import IdGenerator
 from uuidd_client.testing import fixed_ids
@@ -20,13 +19,6 @@ from uuidd_client.testing import fixed_ids
 pytestmark = pytest.mark.usefixtures("implementation")
 
 MANY = 4_000
-
-
-@pytest.fixture
-def client(place: Path) -> Iterator[Client]:
-    """A client of the implementation under test, whose daemon is not there."""
-    with Client(place / "absent") as client:
-        yield client
 
 
 def assert_even(values: list[int], bits: int) -> None:
@@ -48,7 +40,6 @@ def test_trace_ids_rise_and_end_in_56_random_bits(client: Client) -> None:
 
 
 def test_span_ids_are_64_random_bits(client: Client) -> None:
-    """None comes twice, and none is zero."""
     generator = IdGenerator(client)
     made = [generator.generate_span_id() for _ in range(MANY)]
     assert len({*made}) == MANY
@@ -66,7 +57,6 @@ def test_without_the_fallback_traces_go_on(place: Path) -> None:
 
 
 def test_opentelemetry_finds_it_by_its_name() -> None:
-    """OTEL_PYTHON_ID_GENERATOR=uuidd."""
     [found] = entry_points(group="opentelemetry_id_generator", name="uuidd")
     assert found.load() is IdGenerator
 
@@ -83,25 +73,13 @@ def test_a_tracer_uses_it() -> None:
 
 @pytest.mark.process
 def test_a_forks_child_makes_other_ids(client: Client) -> None:
-    """Of traces and of spans."""
     generator = IdGenerator(client)
-    generator.generate_trace_id(), generator.generate_span_id()
-    read, write = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            warnings.simplefilter("ignore")
-            for _ in range(20):
-                os.write(write, generator.generate_trace_id().to_bytes(16, "big"))
-                os.write(write, generator.generate_span_id().to_bytes(8, "big"))
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
-    theirs = os.read(read, 20 * 24)
-    os.close(read)
-    os.close(write)
-    ours = [generator.generate_trace_id().to_bytes(16, "big") for _ in range(20)]
-    spans = [generator.generate_span_id().to_bytes(8, "big") for _ in range(20)]
-    assert len(theirs) == 20 * 24
-    assert not {theirs[at : at + 16] for at in range(0, len(theirs), 24)} & {*ours}
-    assert not {theirs[at + 16 : at + 24] for at in range(0, len(theirs), 24)} & {*spans}
+
+    def made() -> list[list[int]]:
+        makers = (generator.generate_trace_id, generator.generate_span_id)
+        return [[make() for _ in range(20)] for make in makers]
+
+    made()
+    theirs = json.loads(of_child(lambda: json.dumps(made()).encode()))
+    for ours, others in zip(made(), theirs, strict=True):
+        assert len({*ours, *others}) == 40

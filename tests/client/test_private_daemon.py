@@ -18,13 +18,6 @@ from uuidd_client.testing import fixed_ids, private_daemon
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
 
 
-@pytest.fixture
-def client(place: Path) -> Iterator[Client]:
-    """A client of the implementation under test, whose daemon is not there."""
-    with Client(place / "absent") as client:
-        yield client
-
-
 def test_a_private_daemon_makes_the_ids_while_it_lasts(client: Client) -> None:
     """Before and after it, ids come from where they came from; its folder and process are gone."""
     with warnings.catch_warnings():
@@ -64,7 +57,6 @@ def leasing(world: World) -> Iterator[Client]:
 
 
 def test_a_lease_rests_while_ids_are_fixed(leasing: Client) -> None:
-    """It is not drawn from, and is used again afterwards."""
     draw = leasing.factory("v7")
     before = [draw() for _ in range(10)]
     with fixed_ids(client=leasing):

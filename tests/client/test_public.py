@@ -54,7 +54,6 @@ def test_a_star_leaves_pythons_own_inspect_alone() -> None:
 
 
 def test_the_client_says_its_version() -> None:
-    """The package's, as programs that report their parts look it up."""
     assert uuidd_client.__version__ == uuidd.__version__
 
 
@@ -116,7 +115,6 @@ PUBLIC = [getattr(uuidd_client, name) for name in uuidd_client.__all__]
 def test_what_is_public_comes_out_of_a_pickle_as_itself(
     public: object, way: Callable[[object], object]
 ) -> None:
-    """A function or a class is one, wherever it has been sent."""
     assert way(public) is public
 
 
@@ -132,7 +130,6 @@ def test_a_client_comes_out_of_a_pickle_with_its_settings(
 
 
 def test_a_method_of_a_client_can_be_sent_to_a_pool() -> None:
-    """It goes with its client."""
     method = revived(Client("/nowhere/s").uuid7)
     assert type(method()) is UUID
 

@@ -42,14 +42,12 @@ def test_an_id_is_valid_and_the_same_after_json(kind: Kind) -> None:
 
 @each_kind
 def test_the_example_in_the_schema_is_an_id(kind: Kind) -> None:
-    """The first of the kind with fixed ids."""
     with fixed_ids() as ids:
         assert TypeAdapter(TYPES[kind]).json_schema()["examples"] == [str(ids.make(kind, 1)[0])]
 
 
 @each_kind
 def test_the_schema_is_that_of_a_text(kind: str) -> None:
-    """In requests and in answers."""
     adapter = TypeAdapter(TYPES[kind])
     assert adapter.json_schema(mode="validation") == adapter.json_schema(mode="serialization")
     assert adapter.json_schema()["type"] == "string"
@@ -58,13 +56,11 @@ def test_the_schema_is_that_of_a_text(kind: str) -> None:
 @each_kind
 @pytest.mark.parametrize("wrong", ["", "x!", "Z" * 40, "\u017f" * 26, 1.5, None, True, -1])
 def test_what_is_no_id_is_refused(kind: str, wrong: object) -> None:
-    """By Pydantic's own error."""
     with pytest.raises(ValidationError):
         TypeAdapter(TYPES[kind]).validate_python(wrong)
 
 
 def test_the_error_names_the_text_and_the_rule() -> None:
-    """As those of uuidd_client do."""
     with pytest.raises(ValidationError, match="'x!' is not a ULID: it has 2 characters, not 26"):
         TypeAdapter(Ulid).validate_python("x!")
 

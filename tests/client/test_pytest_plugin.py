@@ -176,7 +176,6 @@ def test_the_plugin_imports_nothing_until_a_fixture_is_used(tmp_path: Path) -> N
 
 
 def test_the_tests_in_the_readme_pass(tmp_path: Path) -> None:
-    """As a reader would copy them."""
     examples = [block for block in blocks("client/README.md", "python") if "\ndef test_" in block]
     done = pytest_in(tmp_path, "\n".join(examples))
     assert "2 passed" in done.stdout, done.stdout + done.stderr

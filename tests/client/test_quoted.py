@@ -55,7 +55,6 @@ def test_a_record_is_written_as_it_is_read() -> None:
 
 
 def test_a_machine_that_is_measured_again_replaces_its_record() -> None:
-    """By its name; the others stay."""
     a, b = machine("A", 1.0), machine("B", 2.0)
     again = machine("B", 3.0)
     assert record.with_machine([a, b], again) == [a, again]
@@ -69,7 +68,6 @@ def test_the_short_table_has_the_lowest_ratio_of_all_runs_and_machines() -> None
 
 
 def test_the_short_table_says_which_ratio_depends_on_the_machine() -> None:
-    """The others hold elsewhere."""
     first = machine("A", 1.6)
     rows = [replace(row, depends=row.name == NAME) for row in first.rows]
     figures = quote.shortest([replace(first, rows=rows)])
@@ -98,7 +96,6 @@ def test_a_row_in_python_is_a_column_of_the_row_in_c() -> None:
 
 
 def test_a_readme_without_a_place_for_figures_is_refused() -> None:
-    """It is not left as it is without a word."""
     with pytest.raises(ValueError, match="no lines"):
         quote.replaced("# uuidd\n", "")
 

@@ -24,7 +24,6 @@ def test_renew_says_what_it_did(uuidctl: Uuidctl) -> None:
 
 
 def test_a_user_who_may_not_renew_gets_one_line(tmp_path: Path, uuidctl: Uuidctl) -> None:
-    """It ends with 1."""
     path = tmp_path / "s"
     with Server(path, lambda request: refused(request, "not_permitted: renew is for root")):
         status, out, err = uuidctl("renew", socket=path)
@@ -32,12 +31,3 @@ def test_a_user_who_may_not_renew_gets_one_line(tmp_path: Path, uuidctl: Uuidctl
     assert err.startswith("uuidctl: ")
     assert "renew is for root" in err
     assert err.count("\n") == 1
-
-
-def test_renew_needs_a_daemon(uuidctl: Uuidctl) -> None:
-    """Without one there is nothing to renew, and a hook should know."""
-    status, _, err = uuidctl("renew", socket=Path("/nowhere/s"))
-    assert (status, err) == (
-        1,
-        "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n",
-    )

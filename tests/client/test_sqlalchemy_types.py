@@ -51,7 +51,6 @@ def a_table(kind: Type, default: Callable[[], str] | None = None) -> Table:
 
 @each_type
 def test_a_function_is_the_default_of_a_column(engine: Engine, kind: Type) -> None:
-    """The database gives back the text that the function has made."""
     ids = a_table(kind, TYPES[kind][0])
     with fixed_ids():
         expected = TYPES[kind][0]()
@@ -80,7 +79,6 @@ def test_the_database_sorts_and_compares_by_time(engine: Engine, kind: Type) -> 
 
 @each_type
 def test_what_is_no_id_is_refused(engine: Engine, kind: Type) -> None:
-    """By an error that names it."""
     ids = a_table(kind)
     with engine.begin() as connection:
         ids.create(connection)
@@ -91,7 +89,6 @@ def test_what_is_no_id_is_refused(engine: Engine, kind: Type) -> None:
 
 
 def test_text_in_lower_case_bytes_and_a_uuid_are_the_same_ulid(engine: Engine) -> None:
-    """It is returned in upper case."""
     text = "01FWHE4YDG001MR2KR543M8B4S"
     value = kinds.number("ulid", text)
     ids = a_table(Ulid)
@@ -103,7 +100,6 @@ def test_text_in_lower_case_bytes_and_a_uuid_are_the_same_ulid(engine: Engine) -
 
 
 def test_no_value_is_none(engine: Engine) -> None:
-    """In both directions."""
     ids = Table("ids", MetaData(), Column("id", Ulid))
     with engine.begin() as connection:
         ids.create(connection)

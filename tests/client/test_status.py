@@ -365,7 +365,6 @@ EVERY_SCREEN = [*(state.changes for state in STATES.values()), ALL]
 
 
 def test_the_screen_of_a_daemon_that_serves() -> None:
-    """All of it, at 80 columns."""
     assert (
         drawn(1_234_567.0)
         == """\
@@ -448,7 +447,6 @@ def test_the_bar_of_ids_shows_a_rate(rate: float | None, told: str) -> None:
 
 @pytest.mark.parametrize("name", STATES)
 def test_the_screen_tells_of_every_state(name: str) -> None:
-    """What a caller or an administrator notices is told in words."""
     changes, faults, warnings, told = STATES[name]
     said = " ".join(drawn(**changes).split())
     serving = "serving, but not all kinds normally" if faults else "serving"
@@ -470,7 +468,6 @@ def test_what_keeps_callers_from_their_ids_is_a_fault(name: str) -> None:
 
 
 def test_what_a_daemon_says_moves_no_cursor() -> None:
-    """Words from outside show as they are, or as question marks."""
     said = drawn(node_source="mac \x1b[2Jé", saves__failing=True, saves__trouble="a\nb")
     assert "(mac ?[2Jé)" in said
     assert "fail (a b)" in said
@@ -641,7 +638,6 @@ def test_every_number_of_the_status_is_among_the_metrics() -> None:
 
 
 def test_the_metrics_know_the_daemon() -> None:
-    """Its version and its node are labels of an info."""
     about = "node=0x448899365732,node_source=mac eth0,version=1.2.3"
     assert samples(metrics.text(STATUS))[f"uuidd_info,{about}"] == 1
 
@@ -660,7 +656,6 @@ def test_a_metric_with_labels_is_there_before_its_first_sample() -> None:
 
 
 def test_a_host_that_never_had_a_number_of_its_fleet_misses_one() -> None:
-    """As one whose time with it is over does."""
     waiting = changed(worker__number=None, worker__until_in=None)
     assert samples(metrics.text(waiting))["uuidd_worker_missing"] == 1
 
@@ -742,7 +737,6 @@ def test_a_real_daemons_metrics_are_those_of_its_status(daemon: Daemon, uuidctl:
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--prometheus"], ["--check"]])
 def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> None:
-    """In each form except --watch, with status 1, or 2 from a check."""
     message = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
     assert uuidctl("status", *form) == (2 if form == ["--check"] else 1, "", message)
 
@@ -781,7 +775,6 @@ def test_a_check_warns_of_what_will_keep_callers_from_their_ids(
 
 
 def test_a_daemon_that_serves_all_is_well(daemon: Daemon, uuidctl: Uuidctl) -> None:
-    """One line, and status 0."""
     line = f"uuidd {version()}, pid {daemon.process.pid}: all is well\n"
     assert uuidctl("status", "--check", socket=daemon.socket) == (0, line, "")
 
@@ -937,7 +930,6 @@ def test_watch_tells_the_rate_from_the_second_screen_on(
 
 @pytest.mark.process
 def test_watch_waits_for_a_daemon_and_outlives_it(terminal: MakeTerminal) -> None:
-    """While there is none it says so; one that comes is shown."""
     daemon = Daemon()
     with daemon:
         assert daemon.stop() == 0
@@ -973,7 +965,6 @@ def test_watch_in_a_pipe_has_no_escapes(daemon: Daemon) -> None:
 
 
 def test_a_terminal_without_the_signs_gets_others(daemon: Daemon) -> None:
-    """Bars are drawn of what its encoding has, and nothing fails."""
     done = subprocess.run(
         [*WATCH, "status"],
         env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "PYTHONIOENCODING": "latin-1"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import warnings
@@ -17,6 +16,7 @@ import pytest
 import time_machine
 
 import uuidd_client
+from tests.client.raw import of_child
 from tests.forks import PATIENCE
 from tests.kinds import FORMS, GREGORIAN, KINDS, STEADY, UNLEASED
 from uuidd_client import Client, DaemonUnavailable, TimeOutOfRange, inspect, ulid, uuid7
@@ -32,27 +32,18 @@ FUTURE = datetime(2031, 5, 6, 7, 8, 9, 123_000, tzinfo=UTC)
 
 MS = timedelta(milliseconds=1)
 
-Freeze = Callable[[datetime], AbstractContextManager[Any]]
+Travel = Callable[..., AbstractContextManager[Any]]
 
 
-def _freezegun(to: datetime) -> AbstractContextManager[Any]:
-    return freezegun.freeze_time(to)
+def _freezegun(to: datetime, *, tick: bool = False) -> AbstractContextManager[Any]:
+    return freezegun.freeze_time(to, tick=tick)
 
 
-def _time_machine(to: datetime) -> AbstractContextManager[Any]:
-    return time_machine.travel(to, tick=False)
+def _time_machine(to: datetime, *, tick: bool = False) -> AbstractContextManager[Any]:
+    return time_machine.travel(to, tick=tick)
 
 
-def _ticking_freezegun(to: datetime) -> AbstractContextManager[Any]:
-    return freezegun.freeze_time(to, tick=True)
-
-
-def _ticking_time_machine(to: datetime) -> AbstractContextManager[Any]:
-    return time_machine.travel(to, tick=True)
-
-
-STILL = [_freezegun, _time_machine]
-TICKING = [_ticking_freezegun, _ticking_time_machine]
+EACH_TOOL = pytest.mark.parametrize("travel", [_freezegun, _time_machine])
 
 
 @pytest.fixture(autouse=True)
@@ -60,13 +51,6 @@ def _no_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
-
-
-@pytest.fixture
-def client(place: Any) -> Iterator[Client]:
-    """A client of the implementation under test, whose daemon is not there."""
-    with Client(place / "absent") as client:
-        yield client
 
 
 def when(made: object) -> datetime:
@@ -89,7 +73,6 @@ def drawn(client: Client) -> list[Any]:
 
 
 def test_the_ids_of_a_seed_are_the_same_again(client: Client) -> None:
-    """In each kind, form and way to draw them."""
     with fixed_ids(1, client=client):
         first = drawn(client)
     with fixed_ids(1, client=client):
@@ -135,7 +118,6 @@ def test_ids_do_not_depend_on_those_of_other_kinds(client: Client) -> None:
 
 @pytest.mark.parametrize("kind", [*GREGORIAN, *STEADY])
 def test_ids_rise_while_the_clock_stands_still(client: Client, kind: Kind) -> None:
-    """And none comes twice, also in long lists."""
     with fixed_ids(client=client) as ids:
         made = [*ids.make(kind, 2_500), ids.factory(kind)(), *ids.make(kind, 25_000)]
     assert len({*made}) == len(made)
@@ -155,14 +137,13 @@ def test_no_id_comes_twice_when_a_test_sets_the_clock_back(client: Client, kind:
     assert len({*made}) == len(made) == 7 * 170
 
 
-@pytest.mark.parametrize("freeze", STILL)
-def test_ids_have_the_time_that_a_test_sets(client: Client, freeze: Freeze) -> None:
-    """They are the same again, and after it they have the time of before."""
+@EACH_TOOL
+def test_ids_have_the_time_that_a_test_sets(client: Client, travel: Travel) -> None:
     made = []
     for _ in range(2):
         with fixed_ids(client=client) as ids:
             before = ids.uuid7()
-            with freeze(FUTURE):
+            with travel(FUTURE):
                 there = ids.uuid7()
             after = ids.uuid7()
         made.append((before, there, after))
@@ -170,10 +151,9 @@ def test_ids_have_the_time_that_a_test_sets(client: Client, freeze: Freeze) -> N
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize("freeze", TICKING)
-def test_ids_have_the_time_of_a_clock_that_ticks(client: Client, freeze: Freeze) -> None:
-    """It lies between readings of the clock before and after."""
-    with fixed_ids(client=client) as ids, freeze(FUTURE):
+@EACH_TOOL
+def test_ids_have_the_time_of_a_clock_that_ticks(client: Client, travel: Travel) -> None:
+    with fixed_ids(client=client) as ids, travel(FUTURE, tick=True):
         before, made, after = datetime.now(UTC), ids.uuid7(), datetime.now(UTC)
         assert before - MS <= when(made) <= after
 
@@ -182,7 +162,6 @@ def test_ids_have_the_time_of_a_clock_that_ticks(client: Client, freeze: Freeze)
 def test_ids_do_not_depend_on_the_time_zone_of_the_machine(
     client: Client, monkeypatch: pytest.MonkeyPatch, zone: str
 ) -> None:
-    """Where a test sets the clock, either."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -196,14 +175,12 @@ def test_ids_do_not_depend_on_the_time_zone_of_the_machine(
 
 
 def test_a_time_may_be_passed(client: Client) -> None:
-    """In any time zone; the first id has it to 100 ns."""
     zone = datetime.fromisoformat("2031-05-06T12:38:09.123+05:30")
     with fixed_ids(at=zone, client=client) as ids:
         assert when(ids.uuid7()) == FUTURE
 
 
 def test_a_time_that_does_not_fit_is_refused(client: Client) -> None:
-    """As by the client without a fixture."""
     with (
         fixed_ids(at=datetime(1999, 1, 1, tzinfo=UTC), client=client) as ids,
         pytest.raises(TimeOutOfRange, match="the time is 1999-01-01"),
@@ -219,7 +196,6 @@ def test_a_time_that_does_not_fit_is_refused(client: Client) -> None:
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: str) -> None:
-    """With the value and the rule."""
     with pytest.raises(ValueError, match=error), fixed_ids(**arguments):
         pass
 
@@ -241,7 +217,6 @@ def test_functions_that_were_imported_before_are_fixed() -> None:
 
 
 def test_an_inner_seed_ends_with_its_context(client: Client) -> None:
-    """The outer one goes on where it was."""
     with fixed_ids(client=client) as ids:
         two = [ids.uuid7(), ids.uuid7()]
     with fixed_ids(client=client) as ids:
@@ -252,7 +227,6 @@ def test_an_inner_seed_ends_with_its_context(client: Client) -> None:
 
 
 def test_fixed_ids_are_not_of_a_daemon(client: Client) -> None:
-    """They are not marked as safe, and there is no status."""
     with fixed_ids(client=client) as ids:
         assert ids.uuid1().is_safe is SafeUUID.unknown
         with pytest.raises(DaemonUnavailable, match="the ids of this test are fixed"):
@@ -260,7 +234,6 @@ def test_fixed_ids_are_not_of_a_daemon(client: Client) -> None:
 
 
 def test_threads_share_fixed_ids(client: Client) -> None:
-    """All of them together draw what one would."""
     with fixed_ids(client=client) as ids:
         alone = {*ids.make("v7", 400)}
     found: list[Any] = []
@@ -280,20 +253,8 @@ def test_threads_share_fixed_ids(client: Client) -> None:
 @pytest.mark.process
 def test_a_forks_child_draws_other_ids(client: Client) -> None:
     """Each child others, because it cannot know of its siblings."""
-    told = []
     with fixed_ids(client=client) as ids:
-        first = ids.uuid7()
-        for _ in range(2):
-            read, write = os.pipe()
-            pid = os.fork()
-            if not pid:
-                try:
-                    os.write(write, ids.uuid7().bytes)
-                finally:
-                    os._exit(0)
-            os.waitpid(pid, 0)
-            told.append(os.read(read, 16))
-            os.close(read)
-            os.close(write)
-        second = ids.uuid7()
-    assert len({first.bytes, second.bytes, *told}) == 4
+        made = [ids.uuid7().bytes]
+        made += [of_child(lambda: ids.uuid7().bytes) for _ in range(2)]
+        made.append(ids.uuid7().bytes)
+    assert len({*made}) == 4

@@ -175,7 +175,6 @@ def test_a_value_of_the_wrong_type_is_refused(kind: str, given: dict[str, Any]) 
 )
 @pytest.mark.parametrize("kind", ["v4", "v8", "V1", ""])
 def test_an_unknown_kind_is_refused(call: Callable[..., object], kind: str) -> None:
-    """The error lists the known ones."""
     given = () if call is times.Backfill else (RFC_TIME,)
     known = "v6, v7" if call is times.bounds else "v1, v6, v7"
     with pytest.raises(ValueError, match=f"kind is '{kind}'; it must be one of {known}"):
@@ -184,7 +183,6 @@ def test_an_unknown_kind_is_refused(call: Callable[..., object], kind: str) -> N
 
 @pytest.mark.parametrize("kind", TIMED)
 def test_a_time_out_of_range_is_refused(kind: str) -> None:
-    """It never wraps."""
     for time in (field_of(kind).end, -1, datetime(1582, 10, 14, tzinfo=UTC)):
         with pytest.raises(ValueError, match=f"the time of a {kind} is"):
             times.at_time(kind, time, **needed(kind))
@@ -232,7 +230,6 @@ def test_the_key_of_cassandra_is_its_order(rows: list[tuple[int, int, int]]) -> 
 
 @pytest.mark.parametrize("kind", TIMED[1:])
 def test_the_key_of_the_others_is_their_bytes(kind: str) -> None:
-    """As many as the kind has, the highest first."""
     made = made_at(kind)
     assert times.sort_key(kind, made) == kinds.octets(kind, kinds.number(kind, made))
 

@@ -40,7 +40,6 @@ def in_shell(
 def test_new_makes_as_many_ids_as_are_wanted(
     daemon: Daemon, uuidctl: Uuidctl, kind: str, version: int
 ) -> None:
-    """One per line, all of the kind, none twice."""
     status, out, err = uuidctl("new", "-k", kind, "-n", "12000", socket=daemon.socket)
     ids = [UUID(line) for line in out.splitlines()]
     assert (status, err) == (0, "")
@@ -50,17 +49,11 @@ def test_new_makes_as_many_ids_as_are_wanted(
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].alphabet])
 def test_new_makes_ids_that_are_not_uuids(daemon: Daemon, uuidctl: Uuidctl, kind: str) -> None:
-    """As their kind writes them, in their order."""
     status, out, err = uuidctl("new", "-k", kind, "-n", "1000", socket=daemon.socket)
     ids = out.splitlines()
     assert (status, err) == (0, "")
     assert ids == sorted(set(ids))
     assert len({number(kind, id) for id in ids}) == 1000
-
-
-def test_new_makes_no_snowflake_without_a_daemon(uuidctl: Uuidctl) -> None:
-    """One line says why, and nothing is printed."""
-    assert uuidctl("new", "-k", "snowflake") == (1, "", NOWHERE)
 
 
 @pytest.mark.parametrize(
@@ -77,17 +70,7 @@ def test_new_makes_the_id_of_a_name(uuidctl: Uuidctl, kind: str, id: str, namesp
     assert uuidctl("new", "-k", kind, *name) == (0, f"{id}\n", "")
 
 
-def test_new_refuses_an_unknown_namespace(uuidctl: Uuidctl) -> None:
-    """The line names the value, and what may be."""
-    assert uuidctl("new", "-k", "v5", "--namespace", "example.com", "--name", "x") == (
-        1,
-        "",
-        "uuidctl: --namespace is 'example.com'; it must be a UUID or one of dns, url, oid, x500\n",
-    )
-
-
 def test_new_prints_json(daemon: Daemon, uuidctl: Uuidctl) -> None:
-    """One array of texts, of v1 if no kind is named."""
     status, out, _ = uuidctl("new", "-n", "3", "--json", socket=daemon.socket)
     assert status == 0
     assert {UUID(text).version for text in json.loads(out)} == {1}
@@ -105,7 +88,6 @@ def test_new_without_a_daemon_says_so_and_makes_ids() -> None:
 
 
 def test_new_ends_quietly_when_its_reader_ends(daemon: Daemon) -> None:
-    """A closed pipe is not an error to show."""
     done = in_shell('"$@" | head -1', "new", "-n", "200000", socket=daemon.socket)
     assert (len(done.stdout), done.stderr) == (37, "")
 
@@ -113,25 +95,54 @@ def test_new_ends_quietly_when_its_reader_ends(daemon: Daemon) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        *("", "fly", "run", "run --", "inspect", "bounds", "bounds v7", "bounds v7 1 2 3"),
+        # A part of an option's name could mean another option in a later version.
+        *("new --co=5", "status --js", "", "fly", "run", "run --", "inspect", "bounds"),
+        *("bounds v7", "bounds v7 1 2 3", "bounds v7 1 --unit day", "new -k v7 --name x"),
         *("new -n 0", "new -n x", "new -n -1", "new -k v9", "new -k v5", "new -k v3 --name x"),
-        *(
-            "new -k v5 --namespace dns --name x -n 2",
-            "new -k v7 --name x",
-            "bounds v7 1 --unit day",
-        ),
-        *("inspect -k v9 1", "inspect --epoch x 1", "inspect --epoch -5 1"),
+        *("new -k v5 --namespace dns --name x -n 2", "inspect -k v9 1"),
+        *("inspect --epoch x 1", "inspect --epoch -5 1"),
         # Standard input among other ids, and bits of no kind.
         *("inspect - 1", "inspect --raw 1"),
     ],
 )
 def test_wrong_usage_is_reported_with_status_2(uuidctl: Uuidctl, wrong: str) -> None:
-    """Nothing is printed but the usage, and what was wrong."""
     status, out, err = uuidctl(*wrong.split())
     assert (status, out) == (2, "")
     usage, *_, told = err.splitlines()
     assert usage.startswith("usage: uuidctl")
     assert "error: " in told
+
+
+BAD_TIMEOUT = "UUIDD_TIMEOUT is 'soon'; it must be a number of seconds above 0"
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout", "told"),
+    [
+        ("new -k snowflake", "", "no answer from uuidd at /nowhere/s: No such file or directory"),
+        ("renew", "", "no answer from uuidd at /nowhere/s: No such file or directory"),
+        ("new", "soon", BAD_TIMEOUT),
+        ("status", "soon", BAD_TIMEOUT),
+        (
+            "new -k v5 --namespace example.com --name x",
+            "",
+            "--namespace is 'example.com'; it must be a UUID or one of dns, url, oid, x500",
+        ),
+        ("new -k v5 --namespace dns --name \udcff", "", "--name '\\udcff' is not text in UTF-8"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_with_status_1(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, command: str, timeout: str, told: str
+) -> None:
+    """The line names the value and the rule, and nothing is printed."""
+    monkeypatch.setenv("UUIDD_TIMEOUT", timeout)
+    assert uuidctl(*command.split()) == (1, "", f"uuidctl: {told}\n")
+
+
+@pytest.mark.process
+def test_a_command_that_cannot_be_run_is_one_line(uuidctl: Uuidctl) -> None:
+    told = "uuidctl: /nowhere/command cannot be run: No such file or directory\n"
+    assert uuidctl("run", "--", "/nowhere/command") == (1, "", told)
 
 
 def test_the_status_of_another_version_is_reported_as_such(
@@ -156,16 +167,6 @@ def test_what_json_has_no_form_for_is_shown_as_python_shows_it(
     with Server(path, lambda request: result(request, {"node": b"\xff", b"\xff": 1})):
         status, out, err = uuidctl("status", "--json", socket=path)
     assert (status, json.loads(out), err) == (0, {"node": "b'\\xff'"}, "")
-
-
-@pytest.mark.parametrize("command", ["new", "status"])
-def test_a_bad_time_out_in_the_environment_is_one_line(
-    command: str, monkeypatch: pytest.MonkeyPatch, uuidctl: Uuidctl
-) -> None:
-    """The line names the variable, its value and the rule."""
-    monkeypatch.setenv("UUIDD_TIMEOUT", "soon")
-    message = "uuidctl: UUIDD_TIMEOUT is 'soon'; it must be a number of seconds above 0\n"
-    assert uuidctl(command) == (1, "", message)
 
 
 # --- output that cannot be written
@@ -216,24 +217,12 @@ def test_run_gives_its_command_a_daemon_of_its_own() -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(("command", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_run_ends_as_its_command_did(uuidctl: Uuidctl, command: str, status: int) -> None:
-    """With the command's status, or 128 and the number of the signal that ended it."""
     assert uuidctl("run", "--", "sh", "-c", command) == (status, "", "")
-
-
-@pytest.mark.process
-def test_run_says_when_there_is_no_such_command(uuidctl: Uuidctl) -> None:
-    """One line, status 1."""
-    assert uuidctl("run", "--", "/nowhere/command") == (
-        1,
-        "",
-        "uuidctl: /nowhere/command cannot be run: No such file or directory\n",
-    )
 
 
 def test_run_says_when_there_is_no_folder_for_it(
     monkeypatch: pytest.MonkeyPatch, uuidctl: Uuidctl
 ) -> None:
-    """One line that names TMPDIR."""
 
     def full(**_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -260,7 +249,6 @@ def test_run_ends_in_order_at_a_signal_before_its_reader_runs(
 @pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_run_passes_a_signal_on_and_cleans_up(number: signal.Signals) -> None:
-    """The command is ended by it; the daemon and its folder go too."""
     with subprocess.Popen(
         [*UUIDCTL, "run", "--", "sh", "-c", "echo $UUIDD_SOCKET; exec sleep 60"],
         stdout=subprocess.PIPE,
@@ -276,7 +264,6 @@ def test_run_passes_a_signal_on_and_cleans_up(number: signal.Signals) -> None:
 
 @pytest.mark.process
 def test_run_leaves_no_daemon_when_it_is_killed() -> None:
-    """Even SIGKILL of uuidctl ends the private daemon."""
     program = "from uuidd_client import Client; print(Client().status()['pid'])"
     script = '"$@"; exec sleep 3'
     with subprocess.Popen(
@@ -295,18 +282,9 @@ def test_run_leaves_no_daemon_when_it_is_killed() -> None:
 def test_the_version_tells_what_makes_ids(
     uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, implementation: str, language: str
 ) -> None:
-    """It needs no daemon and no command."""
     monkeypatch.setattr(extension, "implementation", implementation)
     line = f"uuidctl {uuidd.version()}, makes ids in {language}\n"
     assert uuidctl("--version") == uuidctl("-V") == (0, line, "")
-
-
-@pytest.mark.parametrize("argv", [["new", "--co=5"], ["status", "--js"]])
-def test_a_part_of_an_options_name_is_refused(uuidctl: Uuidctl, argv: list[str]) -> None:
-    """It could mean another option in a later version."""
-    status, out, err = uuidctl(*argv)
-    assert (status, out) == (2, "")
-    assert err.endswith(f"error: unrecognized arguments: {argv[-1]}\n")
 
 
 class BrokenInput:
@@ -321,7 +299,6 @@ class BrokenInput:
 def test_an_error_that_is_none_of_the_output_is_told_as_it_is(
     uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it is an error of."""
     monkeypatch.setattr("sys.stdin", BrokenInput())
     assert uuidctl("inspect", "-") == (1, "", "uuidctl: [Errno 5] Input/output error\n")
 

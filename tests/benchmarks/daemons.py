@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import tempfile
@@ -12,15 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.rows import OTHER_CHECKOUT, Missing
-from tests.benchmarks.workspace import THIS, Checkout, Workspace, private
+from tests.benchmarks.workspace import (
+    LIBUUID_SOCKET,
+    LIBUUID_STATE,
+    THIS,
+    Checkout,
+    Workspace,
+)
 from uuidd.core.wire import libuuid
 from uuidd.core.wire.libuuid import Op
 
 UTIL_LINUX = Path("/usr/sbin/uuidd")
-LIBUUID_SOCKET = Path("/run/uuidd/request")
-LIBUUID_STATE = Path("/var/lib/libuuid")
-"""Both paths are compiled into libuuid."""
-
 START_SECONDS = 10.0
 
 
@@ -38,10 +41,6 @@ class Running:
         """The clock that shows for how long it has used a core, for ``time.clock_gettime``."""
         # As clock_getcpuclockid(3) makes it.
         return ~self.pid << 3 | 2
-
-    def node(self) -> int:
-        """Return the node of the ids that it makes for callers of libuuid."""
-        return int.from_bytes(_answer(self.socket, Op.TIME_UUID)[-6:], "big")
 
 
 @contextlib.contextmanager
@@ -80,32 +79,21 @@ def util_linux(space: Workspace, *, at: Path = LIBUUID_SOCKET) -> Iterator[Runni
             yield running
 
 
-@contextlib.contextmanager
-def side_by_side(space: Workspace) -> Iterator[tuple[Running, Running]]:
-    """Run our daemon and what it is compared with; ``let_answer`` turns libuuid to either."""
-    with contextlib.ExitStack() as stack:
-        if space.other:
-            stack.enter_context(no_daemon())
-            rival = stack.enter_context(ours(space, checkout=space.other))
-        else:
-            # libuuid's own path is for the link that let_answer makes.
-            at = LIBUUID_SOCKET.with_name("util-linux")
-            rival = stack.enter_context(util_linux(space, at=at))
-        yield stack.enter_context(ours(space)), rival
-
-
-def let_answer(daemon: Running) -> None:
-    """Let libuuid find *daemon*, in programs that are started from now on."""
-    with contextlib.suppress(FileNotFoundError):
-        LIBUUID_SOCKET.unlink()
-    LIBUUID_SOCKET.symlink_to(daemon.socket)
+def rival(space: Workspace) -> contextlib.AbstractContextManager[Running]:
+    """Run the daemon that ours is compared with: another checkout's, or else util-linux's."""
+    return ours(space, checkout=space.other) if space.other else util_linux(space)
 
 
 @contextlib.contextmanager
 def no_daemon() -> Iterator[None]:
-    """Let libuuid find no daemon, and a state of its own. Raises Missing without root."""
-    with private(LIBUUID_SOCKET.parent, LIBUUID_STATE):
+    """Let libuuid find no daemon, and an empty state. Raises Missing without root."""
+    if not os.path.ismount(LIBUUID_STATE):
+        raise Missing("it needs root, for a mount namespace of its own")
+    try:
         yield
+    finally:
+        for path in (*LIBUUID_STATE.iterdir(), *LIBUUID_SOCKET.parent.iterdir()):
+            path.rmdir() if path.is_dir() else path.unlink()
 
 
 @contextlib.contextmanager

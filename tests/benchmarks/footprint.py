@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.daemons import Running, ours
 from tests.benchmarks.makers import WITHOUT_C
-from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, alone, compared, interleaved
-from tests.benchmarks.workspace import THIS, Checkout, Workspace, allow_connections
+from tests.benchmarks.rows import OTHER_CHECKOUT, Missing, Row, alone, compared, interleaved
+from tests.benchmarks.workspace import THIS, Checkout, Workspace
 from uuidd.core.wire import rpc
 from uuidd_client import implementation
 
-NOTHING = "pass"
-IMPORT = "import uuidd_client"
 FIRST_ID = "import uuidd_client; uuidd_client.uuid1()"
-IMPORTS = {IMPORT: IMPORT, "import and a first uuid1()": FIRST_ID}
+IMPORTS = {"import uuidd_client": "import uuidd_client", "import and a first uuid1()": FIRST_ID}
 LOADED = f"{FIRST_ID}; import sys; print(*{{'trio', 'ifaddr'}} & sys.modules.keys())"
 
 IMPORT_MS = 15
@@ -27,6 +27,9 @@ IMPORT_MS = 15
 
 CONNECTIONS = 10_000
 WATCH_SECONDS = 3.0
+
+SPARE_DESCRIPTORS = 64
+"""What a process opens besides connections."""
 
 SETTLE_SECONDS = 30.0
 """How long it may take to come to rest: a last save, and trio's threads, which end 10 s after."""
@@ -37,12 +40,11 @@ def imports(space: Workspace, rounds: int) -> Iterator[Row]:
     wanted = dict(IMPORTS)
     if implementation == "c" and not space.other:
         wanted |= {f"{name}, in Python": WITHOUT_C + code for name, code in IMPORTS.items()}
-    with contextlib.ExitStack() as stack:
-        mine = stack.enter_context(ours(space))
-        sides = _import_sides(THIS, mine, wanted)
+    codes = ["pass", *wanted.values()]
+    with ours(space) as mine, ours(space, checkout=space.other or THIS) as theirs:
+        sides = [partial(_run_ms, THIS, mine, code) for code in codes]
         if space.other:
-            other = stack.enter_context(ours(space, checkout=space.other))
-            sides += _import_sides(space.other, other, wanted)
+            sides += [partial(_run_ms, space.other, theirs, code) for code in codes]
         bare, *times = interleaved(rounds, *sides)
         loaded = subprocess.run(
             THIS.command("-c", LOADED),
@@ -52,29 +54,23 @@ def imports(space: Workspace, rounds: int) -> Iterator[Row]:
             text=True,
             timeout=30,
         ).stdout.split()
+    own, others = times[: len(wanted)], times[len(wanted) :]
     if space.other:
-        own, (other_bare, *other_times) = times[: len(wanted)], times[len(wanted) :]
-        for name, took, others_took in zip(wanted, own, other_times, strict=True):
-            yield compared(
-                name, OTHER_CHECKOUT, "ms", _beyond(bare, took), _beyond(other_bare, others_took)
-            )
+        other_bare, *others = others
+        for name, took, others_took in zip(wanted, own, others, strict=True):
+            beyond = _beyond(bare, took), _beyond(other_bare, others_took)
+            yield compared(name, OTHER_CHECKOUT, "ms", *beyond)
         return
-    for name, took in zip(wanted, times, strict=True):
+    for name, took in zip(wanted, own, strict=True):
         yield alone(name, "ms", _beyond(bare, took), IMPORT_MS, "without a bare interpreter's time")
     yield alone("trio, ifaddr loaded", "", [len(loaded)], at_most=0, note=" ".join(loaded))
 
 
-def _import_sides(checkout: Checkout, daemon: Running, wanted: dict[str, str]) -> list[Side[float]]:
-    def side(code: str) -> Side[float]:
-        def run() -> float:
-            begin = time.perf_counter()
-            # With a timeout, subprocess would look only after 15, 31, 63 ms whether it has ended.
-            subprocess.run(checkout.command("-c", code), env=daemon.environment, check=True)
-            return (time.perf_counter() - begin) * 1e3
-
-        return run
-
-    return [side(code) for code in (NOTHING, *wanted.values())]
+def _run_ms(checkout: Checkout, daemon: Running, code: str) -> float:
+    begin = time.perf_counter()
+    # With a timeout, subprocess would look only after 15, 31, 63 ms whether it has ended.
+    subprocess.run(checkout.command("-c", code), env=daemon.environment, check=True)
+    return (time.perf_counter() - begin) * 1e3
 
 
 def _beyond(bare: list[float], took: list[float]) -> list[float]:
@@ -83,9 +79,17 @@ def _beyond(bare: list[float], took: list[float]) -> list[float]:
 
 
 def idle(space: Workspace, rounds: int) -> Iterator[Row]:
-    """Look at a daemon at rest, alone and with connections; once, whatever *rounds* is."""
+    """Look at a daemon at rest, alone and with connections; once, whatever *rounds* is.
+
+    Raises Missing if this process may not have so many connections.
+    """
     del rounds
-    allow_connections(CONNECTIONS + 1)
+    files = CONNECTIONS + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
+    except (ValueError, OSError) as error:
+        raise Missing(f"it needs {files:,} open files: {error}") from None
     fresh, each, sleeps, writes, rested = _at_rest(space, THIS)
     memory = "idle memory (VmRSS)"
     connection = f"an idle connection ({CONNECTIONS:,})"
@@ -159,7 +163,4 @@ def _counts(daemon: Running) -> tuple[int, int]:
 
 
 def _field(path: Path, name: str) -> int:
-    for line in path.read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1])
-    raise LookupError(f"{path} has no {name}")
+    return int(path.read_text().split(f"\n{name}:")[1].split()[0])

@@ -14,7 +14,7 @@ class Maker:
     """What makes ids in one process: *statement*, after *setup*, makes *ids*.
 
     *safe* makes a UUID that has to be marked as safe. *at_least* is the goal for how many times as
-    fast ours is, and *in_c* the goal for ours with its C extension, if that is another.
+    fast ours is with its C extension.
     """
 
     name: str
@@ -23,12 +23,6 @@ class Maker:
     ids: int = 1
     safe: str = ""
     at_least: float | None = None
-    in_c: float | None = None
-
-    @property
-    def has_goal(self) -> bool:
-        """Whether there is a goal for how fast ours is beside it."""
-        return self.at_least is not None or self.in_c is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +36,18 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A maker of ours, others that do the same, and the pace of all; None is without rest."""
+    """A maker of ours, others that do the same, and the pace of all; None is without rest.
+
+    So many *processes* make ids at a time. *first* asks also for the first id of each burst.
+    """
 
     mine: Maker
     others: tuple[Maker, ...] = ()
     pace: Pace | None = None
     at_most: float | None = None
     note: str = ""
+    processes: int = 1
+    first: bool = False
 
 
 def _uuid(kind: str) -> Maker:
@@ -60,9 +59,9 @@ def _text(kind: str) -> Maker:
     return Maker(f"{kind}()", f"from uuidd_client import {kind} as draw")
 
 
-def _client(statement: str, ids: int = 1, more: str = "") -> Maker:
+def _client(statement: str, ids: int = 1, more: str = "", name: str = "") -> Maker:
     setup = f"from uuidd_client import Client; client = Client(fallback=False); {more}"
-    return Maker(statement, setup, statement, ids=ids, safe="client.uuid1()")
+    return Maker(name or statement, setup, statement, ids=ids, safe="client.uuid1()")
 
 
 WITHOUT_C = "import os; os.environ['UUIDD_EXTENSION'] = 'off'; "
@@ -78,7 +77,6 @@ def _peer(
     path: str,
     name: str = "{}()",
     at_least: float | None = None,
-    in_c: float | None = None,
     *,
     ids: int = 1,
     text: bool = False,
@@ -92,7 +90,6 @@ def _peer(
         f"str({call})" if text else call,
         ids=ids,
         at_least=at_least,
-        in_c=in_c,
     )
 
 
@@ -100,12 +97,10 @@ OWN_TYPE = "{}(), own type"
 BULK_OF = f"{{}}({BATCH})"
 
 UUID1 = _uuid("uuid1")
-STDLIB = replace(_peer("uuid.uuid1", "stdlib uuid1() with C uuidd", at_least=3.5), safe="draw()")
-STDLIB_TEXT = replace(
-    _peer("uuid.uuid1", "str(stdlib uuid1()) with C uuidd", text=True), safe="draw()"
-)
-TEXT = replace(
-    _client("next(drawn)", more='drawn = client.iter("v1", form="text")'),
+STDLIB = replace(_peer("uuid.uuid1", "stdlib uuid1() with C uuidd", 3.5), safe="draw()")
+TEXT = _client(
+    "next(drawn)",
+    more='drawn = client.iter("v1", form="text")',
     name='next(client.iter("v1", form="text"))',
 )
 
@@ -113,67 +108,62 @@ WITHOUT_DAEMON = (
     Comparison(
         UUID1,
         (
-            _peer("uuid.uuid1", "stdlib uuid1(), no daemon", at_least=20),
+            _peer("uuid.uuid1", "stdlib uuid1(), no daemon", 20),
             _peer("uuid.uuid4", "stdlib uuid4(), no daemon"),
         ),
     ),
 )
 
-BESIDE_UTIL_LINUX = (Comparison(UUID1, (STDLIB,)), Comparison(TEXT, (STDLIB_TEXT,)))
+BESIDE_UTIL_LINUX = (
+    Comparison(UUID1, (STDLIB,)),
+    Comparison(
+        TEXT,
+        (
+            replace(
+                _peer("uuid.uuid1", "str(stdlib uuid1()) with C uuidd", text=True), safe="draw()"
+            ),
+        ),
+    ),
+)
 
 REST_SECONDS = 0.2
 CALLS = 20
 
-FEW = {1: Pace(CALLS, bursts=2, rest=REST_SECONDS), 9: Pace(CALLS, bursts=1, rest=REST_SECONDS)}
-"""How many programs make a few ids now and then, each by itself, and the pace of each."""
-
-NOW_AND_THEN = (
+FEW = tuple(
     Comparison(
-        replace(UUID1, name=f"uuid1(), {CALLS} each {REST_SECONDS} s"),
-        (replace(STDLIB, at_least=2), _peer("uuid_utils.compat.uuid1")),
-    ),
-    Comparison(
-        replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s"),
+        replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s{beside}"),
         (
-            replace(STDLIB, at_least=2, in_c=5),
-            _peer("uuid_utils.compat.uuid7", in_c=1.5),
-            _peer("fastuuid7.uuid7", in_c=0.8),
+            replace(STDLIB, at_least=5),
+            _peer("uuid_utils.compat.uuid7", at_least=1.5),
+            _peer("fastuuid7.uuid7", at_least=0.8),
         ),
-    ),
+        Pace(CALLS, bursts=bursts, rest=REST_SECONDS),
+        processes=processes,
+        first=True,
+    )
+    for processes, bursts, beside in ((1, 2, ""), (9, 1, ", 8 others"))
 )
+"""Programs that make a few ids now and then, each by itself."""
 
 ONE = (
     Comparison(
         UUID1,
         (
-            _peer("uuid_utils.compat.uuid1", at_least=2.2, in_c=6),
+            _peer("uuid_utils.compat.uuid1", at_least=6),
             _peer("uuid_utils.uuid1", OWN_TYPE),
-            _peer("fastuuid.uuid1", OWN_TYPE),
         ),
     ),
+    Comparison(TEXT, (_peer("uuid_utils.uuid1", "str({}())", 1.0, text=True),)),
     Comparison(
-        TEXT,
-        (
-            _peer("uuid_utils.uuid1", "str({}())", at_least=1.0, text=True),
-            _peer("fastuuid.uuid4", "str({}())", text=True),
-        ),
-    ),
-    Comparison(
-        replace(
-            _client("draw()", more='draw = client.factory("v7", "text")'),
-            name='factory("v7", "text")()',
+        _client(
+            "draw()", more='draw = client.factory("v7", "text")', name='factory("v7", "text")()'
         ),
         (
-            _peer("fastuuid7.uuid7_str", in_c=1.5),
-            _peer("fastuuidv7.uuid7_str", in_c=0.6),
-            _peer("c_uuid_v7.uuid7", "str({}())", text=True),
-            _peer("uuid7_rs.uuid7", "str({}())", text=True),
+            _peer("fastuuid7.uuid7_str", at_least=1.5),
+            _peer("fastuuidv7.uuid7_str", at_least=0.6),
         ),
     ),
 )
-
-TEXTS = _client(f'client.make("v1", {BATCH}, form="text")', BATCH)
-FAST_TEXTS = _peer("fastuuid.uuid4_as_strings_bulk", BULK_OF, at_least=4, ids=BATCH)
 
 
 def _in_bursts(mine: Maker, other: Maker) -> Comparison:
@@ -188,21 +178,15 @@ def _in_bursts(mine: Maker, other: Maker) -> Comparison:
 BULK = (
     Comparison(
         _client(f'client.make("v1", {BATCH})', BATCH),
-        (_peer("fastuuid.uuid4_bulk", BULK_OF, at_least=1.1, ids=BATCH),),
+        (_peer("fastuuid.uuid4_bulk", BULK_OF, 1.1, ids=BATCH),),
     ),
-    Comparison(TEXTS, (FAST_TEXTS,), note="a clock has 10 million ticks a second, 100 ns each"),
-    _in_bursts(TEXTS, FAST_TEXTS),
+    _in_bursts(
+        _client(f'client.make("v1", {BATCH}, form="text")', BATCH),
+        _peer("fastuuid.uuid4_as_strings_bulk", BULK_OF, 4, ids=BATCH),
+    ),
     _in_bursts(
         _client(f'client.make("v7", {BATCH})', BATCH),
-        _peer("fastuuid7.uuid7_many", BULK_OF, in_c=1.5, ids=BATCH),
-    ),
-    _in_bursts(
-        _client(f'client.make("v7", {BATCH}, form="text")', BATCH),
-        _peer("fastuuid7.uuid7_str_many", BULK_OF, in_c=1.5, ids=BATCH),
-    ),
-    _in_bursts(
-        _client(f'client.make("v7", {BATCH}, form="bytes")', BATCH),
-        _peer("fastuuid7.uuid7_bytes_many", BULK_OF, ids=BATCH),
+        _peer("fastuuid7.uuid7_many", BULK_OF, 1.5, ids=BATCH),
     ),
     Comparison(
         _client(f'client.make("v1", {MILLION}, form="bytes")', MILLION),
@@ -226,58 +210,25 @@ KINDS = (
         (
             _peer("uuid_utils.compat.uuid7", at_least=2),
             _peer("c_uuid_v7.compat.uuid7"),
-            _peer("fastuuid7.uuid7", in_c=2),
-            _peer("lastuuid.uuid7"),
+            _peer("fastuuid7.uuid7", at_least=2),
             _peer("uuid6.uuid7"),
-            _peer("uuid7_rs.compat.uuid7"),
-            _peer("c_uuid_v7.uuid7", OWN_TYPE),
-            _peer("fastuuid.uuid7", OWN_TYPE),
             _peer("fastuuidv7.uuid7", OWN_TYPE),
-            _peer("uuid7_rs.uuid7", OWN_TYPE),
             _peer("uuid_utils.uuid7", OWN_TYPE),
         ),
     ),
-    Comparison(_uuid("uuid6"), (_peer("uuid6.uuid6"), _peer("uuid_utils.compat.uuid6"))),
+    Comparison(_uuid("uuid6"), (_peer("uuid_utils.compat.uuid6"),)),
     Comparison(
         _text("ulid"),
         (
-            _peer("ulid.ULID", "str({}())", at_least=3, text=True),
-            _peer("ulid_transform.ulid_now", in_c=0.8),
-            _peer("pyulid.ulid"),
+            _peer("ulid.ULID", "str({}())", 3, text=True),
+            _peer("ulid_transform.ulid_now", at_least=0.8),
         ),
     ),
+    Comparison(_text("ksuid"), (_peer("cyksuid.v2.ksuid", "str({}())", 1, text=True),)),
     Comparison(
-        _text("ksuid"),
-        (
-            _peer("ksuid.Ksuid", "str({}())", text=True),
-            _peer("cyksuid.v2.ksuid", "str({}())", in_c=1, text=True),
-        ),
-    ),
-    Comparison(
-        _text("snowflake"),
-        (SNOWFLAKES,),
-        note="one worker has 4,096,000 a second, 244 ns each",
-    ),
-    Comparison(
-        replace(_text("snowflake"), name="snowflake(), in bursts"),
-        (SNOWFLAKES,),
-        # In each rest ten times as many become free.
-        Pace(calls=4000, bursts=10, rest=0.01),
-        note="4,000 at once, then 10 ms of rest: within the rate",
+        _text("snowflake"), (SNOWFLAKES,), note="one worker has 4,096,000 a second, 244 ns each"
     ),
 )
-
-
-def _inspecting(kind: str) -> Comparison:
-    maker = _client(
-        "for text in texts: inspect(text)[0].fields",
-        BATCH,
-        f'from uuidd_client import inspect; texts = client.make("{kind}", {BATCH}, form="text")',
-    )
-    return Comparison(replace(maker, name=f"inspect({kind})[0].fields"), at_most=10_000)
-
-
-INSPECT = tuple(_inspecting(kind) for kind in ("v7", "ulid", "snowflake"))
 
 PROMISING = (
     UUID1,

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
-import timeit
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from importlib import metadata
 from itertools import product
 from pathlib import Path
@@ -25,12 +22,10 @@ from tests.benchmarks.rows import (
     OTHER_CHECKOUT,
     Missing,
     Result,
-    Row,
     Side,
     alone,
     compared,
     interleaved,
-    median,
 )
 from tests.benchmarks.workspace import THIS, Checkout, Workspace
 from uuidd_client import implementation
@@ -38,20 +33,13 @@ from uuidd_client import implementation
 TIMING = Path(__file__).with_name("timing.py")
 TURN_SECONDS = 0.05
 
+UNIT = "ns an id"
+
 Bursts = list[tuple[float, float]]
 """Nanoseconds for an id, for each burst: the mean, and those of the first."""
 
 Wanted = tuple[Checkout, Maker, dict[str, str]]
 """A side: a maker, the checkout whose interpreter runs it, and its environment."""
-
-Sides = tuple[list[Wanted], list[Wanted]]
-"""Ours, once for each implementation that is compared, and the others."""
-
-Running = tuple[list[Maker], list[Side[Bursts]], list[Missing]]
-"""The makers whose programs run, what makes a turn of each, and what is missing."""
-
-# It ends also when nobody ends it.
-BUSY = "import signal; signal.alarm(60)\nwhile True: pass"
 
 DISTRIBUTIONS = {
     "uuid_utils": "uuid_utils",
@@ -88,111 +76,63 @@ def beside_util_linux(space: Workspace, rounds: int) -> Iterator[Result]:
 
 
 def now_and_then(space: Workspace, rounds: int) -> Iterator[Result]:
-    """Compare programs that make a few ids, and rest until they make the next few.
-
-    One program runs alone, or beside others; the cores are quiet, or busy with other work.
-    """
-    # Each turn waits for its bursts, which takes long.
-    rounds = (rounds + 1) // 2
-    cost = median(timeit.repeat("pass", number=1, repeat=1000)) * 1e6
-    note = f"the timer takes {cost:.2f} us of a first id, and {2 * cost:.2f} us of a burst"
-    with (
-        contextlib.nullcontext() if space.other else util_linux(space),
-        _sides(space) as sides_of,
-    ):
-        for processes, pace in makers.FEW.items():
-            for comparison in makers.NOW_AND_THEN:
-                beside = f", {processes - 1} others" if processes > 1 else ""
-                mine, others = sides_of(comparison)
-                if processes > 1:
-                    del mine[1:]
-                with started([*mine, *others], pace, processes=processes) as running:
-                    yield from _few(len(mine), beside, running, rounds, note)
-
-
-def _few(count: int, beside: str, running: Running, rounds: int, note: str) -> Iterator[Result]:
-    """Yield rows for the mean of a burst, and for its first id; the first *count* are ours."""
-    found, sides, missing = running
-    yield from missing
-    measured = interleaved(rounds, *sides, *(partial(_while_busy, side) for side in sides))
-    for cores, turns in (("", measured[: len(sides)]), (", busy cores", measured[len(sides) :])):
-        for figure, index in (("mean", 0), ("first id", 1)):
-            taken = [[ns / 1e3 for ns in _figures(turn, index)] for turn in turns]
-            name = f"{{}}{beside}{cores}, {figure}"
-            yield from _beside(count, found, taken, "us", note, name, goals=not index)
+    """Compare programs that make a few ids, and rest until they make the next few."""
+    with contextlib.nullcontext() if space.other else util_linux(space):
+        # Each turn waits for its bursts, which takes long.
+        yield from rows(makers.FEW, space, (rounds + 1) // 2)
 
 
 def rows(comparisons: Sequence[Comparison], space: Workspace, rounds: int) -> Iterator[Result]:
     """Yield a row for each maker that one of ours is compared with, or for ours alone."""
-    unit = "ns an id"
-    with _sides(space) as sides_of:
-        for comparison in comparisons:
-            mine, others = sides_of(comparison)
-            with started([*mine, *others], comparison.pace) as (found, sides, missing):
-                yield from missing
-                if others and len(found) == len(mine):
-                    continue
-                taken = [_figures(turns, 0) for turns in interleaved(rounds, *sides)]
-            yield from _beside(len(mine), found, taken, unit, comparison.note)
-            if not others:
-                yield alone(found[0].name, unit, taken[0], comparison.at_most, comparison.note)
-
-
-def _beside(
-    count: int,
-    found: list[Maker],
-    taken: list[list[float]],
-    unit: str,
-    note: str,
-    name: str = "{}",
-    *,
-    goals: bool = True,
-) -> Iterator[Row]:
-    """Yield rows for ours, which are the first *count*, beside the others.
-
-    The first of ours has one beside each of them, and another implementation where there is a goal.
-    """
-    for mine, other in product(range(count), range(count, len(found))):
-        maker = found[other]
-        if mine and not (goals and maker.has_goal):
-            continue
-        faster = maker.in_c is not None and implementation == "c" and not mine
-        goal = maker.in_c if faster else maker.at_least
-        yield compared(
-            name.format(found[mine].name),
-            maker.name,
-            unit,
-            taken[mine],
-            taken[other],
-            goal if goals else None,
-            note,
-        )
-
-
-@contextlib.contextmanager
-def _sides(space: Workspace) -> Iterator[Callable[[Comparison], Sides]]:
-    """Run daemons, and yield what returns the sides of a comparison."""
     worker = f"--worker={WORKER}"
     with contextlib.ExitStack() as stack:
-        environment = stack.enter_context(ours(space, worker)).environment
-        if space.other is None:
-            yield lambda comparison: (
-                [(THIS, maker, environment) for maker in _each_implementation(comparison)],
-                [(THIS, maker, environment) for maker in comparison.others],
+        mine = stack.enter_context(ours(space, worker)).environment
+        before = mine
+        if space.other:
+            before = stack.enter_context(ours(space, worker, checkout=space.other)).environment
+        for comparison in comparisons:
+            yield from _compared(comparison, space, rounds, mine, before)
+
+
+def _compared(
+    comparison: Comparison,
+    space: Workspace,
+    rounds: int,
+    mine: dict[str, str],
+    before: dict[str, str],
+) -> Iterator[Result]:
+    """Yield the rows of one comparison; *mine* and *before* are environments.
+
+    Ours stands beside each other maker. Beside one with a goal, ours without its C extension does
+    so too.
+    """
+    own, others = [comparison.mine], comparison.others
+    if space.other:
+        others = (replace(comparison.mine, name=OTHER_CHECKOUT),)
+    elif implementation == "c" and any(maker.at_least for maker in others):
+        own.append(makers.in_python(comparison.mine))
+    wanted = [(THIS, maker, mine) for maker in own]
+    wanted += [(space.other or THIS, maker, before) for maker in others]
+    with started(wanted, comparison.pace, processes=comparison.processes) as (sides, missing):
+        yield from missing
+        turns = interleaved(rounds, *sides.values())
+    figures = {"": 0, ", first id": 1} if comparison.first else {"": 0}
+    for suffix, figure in figures.items():
+        taken = {
+            maker: [burst[figure] for turn in measured for burst in turn]
+            for maker, measured in zip(sides, turns, strict=True)
+        }
+        for one, other in product(own, filter(taken.get, others)):
+            if one is comparison.mine or (other.at_least and not figure):
+                goal = other.at_least if one is comparison.mine and not figure else None
+                figures_of_both = taken[one], taken[other]
+                yield compared(
+                    one.name + suffix, other.name, UNIT, *figures_of_both, goal, comparison.note
+                )
+        if not others:
+            yield alone(
+                own[0].name + suffix, UNIT, taken[own[0]], comparison.at_most, comparison.note
             )
-            return
-        before = stack.enter_context(ours(space, worker, checkout=space.other)).environment
-        other = space.other
-        yield lambda comparison: (
-            [(THIS, comparison.mine, environment)],
-            [(other, replace(comparison.mine, name=OTHER_CHECKOUT), before)],
-        )
-
-
-def _each_implementation(comparison: Comparison) -> list[Maker]:
-    """Return our maker and, if it is in C and there is a goal, the same in Python."""
-    both = implementation == "c" and any(maker.has_goal for maker in comparison.others)
-    return [comparison.mine, *([makers.in_python(comparison.mine)] if both else [])]
 
 
 @contextlib.contextmanager
@@ -202,13 +142,12 @@ def started(
     *,
     processes: int = 1,
     seconds: float = TURN_SECONDS,
-) -> Iterator[Running]:
+) -> Iterator[tuple[dict[Maker, Side[Bursts]], list[Missing]]]:
     """Start *processes* for each side. Without a pace, a turn lasts for *seconds*.
 
-    Raises Missing when the first side is.
+    Yields what makes a turn of each maker whose library is installed, and what is missing.
     """
-    found: list[Maker] = []
-    sides: list[Side[Bursts]] = []
+    sides: dict[Maker, Side[Bursts]] = {}
     missing: list[Missing] = []
     with contextlib.ExitStack() as stack:
         for checkout, maker, environment in wanted:
@@ -219,15 +158,11 @@ def started(
                 "seconds": seconds,
             }
             try:
-                side = stack.enter_context(_timed(checkout, maker.name, what, environment))
+                timed = _timed(checkout, maker.name, what, environment)
+                sides[maker] = stack.enter_context(timed)
             except Missing as error:
-                if not found:
-                    raise
-                missing.append(Missing(f"{found[0].name} / {maker.name}: {error}"))
-                continue
-            found.append(maker)
-            sides.append(side)
-        yield found, sides, missing
+                missing.append(Missing(f"{wanted[0][1].name} / {maker.name}: {error}"))
+        yield sides, missing
 
 
 @contextlib.contextmanager
@@ -267,20 +202,6 @@ def _told(process: subprocess.Popen[str], line: str, name: str) -> str:
     if not answer:
         raise RuntimeError(f"{name} cannot be timed; standard error has the reason")
     return answer
-
-
-def _while_busy(side: Side[Bursts]) -> Bursts:
-    """Return the bursts of a turn during which as many loops run as there are cores."""
-    with contextlib.ExitStack() as stack:
-        for _ in os.sched_getaffinity(0):
-            loop = stack.enter_context(subprocess.Popen(THIS.command("-S", "-c", BUSY)))
-            stack.callback(loop.kill)
-        return side()
-
-
-def _figures(turns: list[Bursts], index: int) -> list[float]:
-    """Return one figure of each burst."""
-    return [burst[index] for turn in turns for burst in turn]
 
 
 def versions() -> dict[str, str]:

@@ -16,7 +16,7 @@ from tests.benchmarks.daemons import ours, util_linux
 from tests.benchmarks.makers import PROMISING, Maker
 from tests.benchmarks.making import versions
 from tests.benchmarks.trials import SPARSE
-from tests.benchmarks.workspace import THIS, workspace
+from tests.benchmarks.workspace import THIS, run_in_private_mounts, workspace
 from tests.system.fake_time import FakeTime
 
 TRIALS = Path(__file__).with_name("trials.py")
@@ -44,6 +44,7 @@ READ = re.compile(r"(?:getrandom\(|read\(\d+</dev/u?random>).* = (\d+)$", re.MUL
 
 def main() -> int:
     """Try everything with each maker, and print the table."""
+    run_in_private_mounts("tests.benchmarks.promises")
     found: dict[str, dict[str, str]] = {maker.name: {} for maker in PROMISING}
     with workspace() as space:
         trace = space.folder / "trace"

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.quote``: copy results.json into both READMEs, and draw results.svg.
+"""``python -m tests.benchmarks.quote``: copy results.json into both READMEs.
 
 ``python -m tests.benchmarks`` does so after a whole run. The command is for a results.json that was
 edited by hand.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from statistics import median
 
-from tests.benchmarks import chart, record
+from tests.benchmarks import record
 from tests.benchmarks.record import Machine
-from tests.benchmarks.rows import Row, median, number
+from tests.benchmarks.rows import Row, number
 
 HERE = Path(__file__).parent
-DRAWING = HERE / "results.svg"
 
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 
@@ -42,7 +42,7 @@ SHORT = {
 
 HEAD = (
     *("uuidd", "compared with", "uuidd's figure", "the other's", "unit"),
-    *("lowest", "median", "highest", "in Python"),
+    *("lowest", "median", "highest", "in Python", "depends on the machine"),
 )
 
 IN_PYTHON = ", in Python"
@@ -50,7 +50,7 @@ IN_PYTHON = ", in Python"
 
 
 def pages(machines: list[Machine]) -> dict[Path, str]:
-    """Return what each file that shows figures has to contain for the results.
+    """Return what each README that shows figures has to contain for the results.
 
     Raises KeyError when a row is missing, and ValueError when a README has no place for figures.
     """
@@ -58,10 +58,7 @@ def pages(machines: list[Machine]) -> dict[Path, str]:
         HERE.parents[1] / "README.md": shortest(machines),
         HERE / "README.md": whole(machines),
     }
-    return {
-        **{readme: replaced(readme.read_text(), text) for readme, text in readmes.items()},
-        DRAWING: chart.drawn(machines[0].rows),
-    }
+    return {readme: replaced(readme.read_text(), text) for readme, text in readmes.items()}
 
 
 def shortest(machines: list[Machine]) -> str:
@@ -70,10 +67,10 @@ def shortest(machines: list[Machine]) -> str:
     depends = {(row.name, row.beside) for row in machines[0].rows if row.depends}
     return "\n".join(
         [
-            "| uuidd | compared with | times as fast | depends on the machine |",
+            _line("uuidd", "compared with", "times as fast", "depends on the machine"),
             "|---|---|---|---|",
             *(
-                f"| {ours} | {theirs} | {min(ratios[row]):.2f} | {'yes' * (row in depends)} |"
+                _line(ours, theirs, f"{min(ratios[row]):.2f}", "yes" * (row in depends))
                 for row, (ours, theirs) in SHORT.items()
             ),
             "",
@@ -82,31 +79,26 @@ def shortest(machines: list[Machine]) -> str:
 
 
 def whole(machines: list[Machine]) -> str:
-    """Return tables of the rows that hold on all machines, and what was measured where.
+    """Return tables of all rows of the first machine, and what was measured where.
 
     The figures and the median are those of the first machine; the range is that of all machines. A
     row in Python is a column of the row in C.
     """
     ratios = _ratios(machines)
-    rows = [row for row in machines[0].rows if not row.depends]
-    in_python = {
-        (row.name.replace(IN_PYTHON, ""), row.beside): min(ratios[row.name, row.beside])
-        for row in rows
-        if IN_PYTHON in row.name and row.ratios
-    }
-    compared = [row for row in rows if row.ratios and IN_PYTHON not in row.name]
+    rows = [row for row in machines[0].rows if IN_PYTHON not in row.name or not row.ratios]
     return "\n".join(
         [
-            f"| {' | '.join(HEAD)} |",
+            _line(*HEAD),
             f"|{'---|' * len(HEAD)}",
-            *(
-                _compared(row, ratios[row.name, row.beside], in_python.get((row.name, row.beside)))
-                for row in compared
-            ),
+            *(_compared(row, ratios) for row in rows if row.ratios),
             "",
-            "| uuidd alone | figure | unit | goal |",
+            _line("uuidd alone", "figure", "unit", "goal"),
             "|---|---|---|---|",
-            *(_alone(row) for row in rows if not row.ratios),
+            *(
+                _line(_code(row.name), number(median(row.ours)), row.unit, row.goal)
+                for row in rows
+                if not row.ratios
+            ),
             "",
             *(_described(machine) for machine in machines),
             "",
@@ -123,26 +115,37 @@ def replaced(readme: str, figures: str) -> str:
     return before + begin + figures + end + after
 
 
-def _ratios(machines: list[Machine]) -> dict[tuple[str, str], list[float]]:
-    found: dict[tuple[str, str], list[float]] = {}
+Ratios = dict[tuple[str, str], list[float]]
+
+
+def _ratios(machines: list[Machine]) -> Ratios:
+    found: Ratios = {}
     for row in (row for machine in machines for row in machine.rows):
         found.setdefault((row.name, row.beside), []).extend(row.ratios)
     return found
 
 
-def _compared(row: Row, everywhere: list[float], in_python: float | None) -> str:
-    spread = (min(everywhere), median(row.ratios), max(everywhere))
-    figures = (number(median(row.ours)), number(median(row.theirs)), row.unit)
-    cells = (_code(row.name), _code(row.beside), *figures, *(f"{ratio:.2f}" for ratio in spread))
-    return f"| {' | '.join((*cells, '' if in_python is None else f'{in_python:.2f}'))} |"
+def _compared(row: Row, ratios: Ratios) -> str:
+    everywhere = ratios[row.name, row.beside]
+    in_python = ratios.get((row.name + IN_PYTHON, row.beside))
+    return _line(
+        _code(row.name),
+        _code(row.beside),
+        number(median(row.ours)),
+        number(median(row.theirs)),
+        row.unit,
+        *(f"{each:.2f}" for each in (min(everywhere), median(row.ratios), max(everywhere))),
+        f"{min(in_python):.2f}" if in_python else "",
+        "yes" * row.depends,
+    )
 
 
-def _alone(row: Row) -> str:
-    return f"| {_code(row.name)} | {number(median(row.ours))} | {row.unit} | {row.goal} |"
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _code(name: str) -> str:
-    return f"`{name}`" if re.fullmatch(r"[\w.]+\(.*\)(\[0\]\.fields)?", name) else name
+    return f"`{name}`" if re.fullmatch(r"[\w.]+\(.*\)", name) else name
 
 
 def _described(machine: Machine) -> str:
@@ -152,7 +155,7 @@ def _described(machine: Machine) -> str:
         peers = ", ".join(f"{name} {version}" for name, version in run["peers"].items())
         parts += [
             f"{run['implementation']} {run['python']} on {run['cores']} cores",
-            *([f"the client in {run['client']}"] if "client" in run else []),
+            f"the client in {run['client']}",
             f"{run['runs']} run{'s' if run['runs'] > 1 else ''} of {run['rounds']} rounds",
             f"load {run['load_before']:g} before",
             peers,
@@ -161,7 +164,7 @@ def _described(machine: Machine) -> str:
 
 
 def main() -> int:
-    """Rewrite the READMEs and the drawing."""
+    """Rewrite the READMEs."""
     for path, text in pages(record.load(record.FILE.read_text())).items():
         path.write_text(text)
     return 0

@@ -26,10 +26,8 @@ class Machine:
     hardware: str
     kernel: str
     run: dict[str, Any] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
     note: str = ""
+    rows: list[Row] = field(default_factory=list)
 
 
 def hardware() -> str:
@@ -50,40 +48,23 @@ def kernel() -> str:
 def load(text: str) -> list[Machine]:
     """Return the machines that a JSON text tells of."""
     return [
-        Machine(
-            **{
-                **machine,
-                "rows": [Row(**row) for row in machine["rows"]],
-            }
-        )
-        for machine in json.loads(text)["machines"]
+        Machine(**{**machine, "rows": [Row(**row) for row in machine["rows"]]})
+        for machine in json.loads(text)
     ]
 
 
 def dump(machines: Iterable[Machine]) -> str:
     """Return the JSON text for the machines, with each row on a line of its own."""
-    return _text({"machines": [asdict(machine) for machine in machines]}, expanded=4) + "\n"
+    return f"[{','.join(map(_text, machines))}]\n"
+
+
+def _text(machine: Machine) -> str:
+    told = asdict(machine)
+    rows = ",\n".join(map(json.dumps, told.pop("rows")))
+    return f'\n{json.dumps(told)[:-1]}, "rows": [\n{rows}\n]}}'
 
 
 def with_machine(machines: list[Machine], measured: Machine) -> list[Machine]:
     """Return the machines with *measured* in place of the one that has its name, or else last."""
-    names = [machine.name for machine in machines]
-    if measured.name not in names:
-        return [*machines, measured]
-    return [measured if machine.name == measured.name else machine for machine in machines]
-
-
-def _text(value: Any, *, expanded: int, indent: str = "") -> str:
-    """Return JSON in which only the outer levels are spread over lines."""
-    if not expanded or not value or not isinstance(value, dict | list):
-        return json.dumps(value)
-    inner = indent + " "
-    if isinstance(value, dict):
-        parts = [
-            f"{json.dumps(key)}: {_text(part, expanded=expanded - 1, indent=inner)}"
-            for key, part in value.items()
-        ]
-    else:
-        parts = [_text(part, expanded=expanded - 1, indent=inner) for part in value]
-    begin, end = "{}" if isinstance(value, dict) else "[]"
-    return f"{begin}\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}{end}"
+    by_name = {machine.name: machine for machine in machines}
+    return list({**by_name, measured.name: measured}.values())

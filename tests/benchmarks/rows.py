@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import TypeAlias, TypeVar
 
 RATES = frozenset({"req/s", "million/s"})
@@ -61,11 +61,6 @@ Result: TypeAlias = Row | Missing
 """What a benchmark yields: a Missing stands for rows that are left out."""
 
 
-def median(measured: Sequence[float]) -> float:
-    """Return the median."""
-    return statistics.median(measured)
-
-
 def interleaved(rounds: int, *sides: Side[Taken]) -> list[list[Taken]]:
     """Return a list for each side of its *rounds* measurements, taken in turns: A B A B.
 
@@ -94,7 +89,7 @@ def compared(
 
 
 def alone(
-    name: str, unit: str, ours: list[float], at_most: float | None = None, note: str = ""
+    name: str, unit: str, ours: Sequence[float], at_most: float | None = None, note: str = ""
 ) -> Row:
     """Return one run's row for a figure that is compared with nothing."""
     return Row(name, unit, [_rounded(median(ours))], at_most=at_most, note=note)
@@ -108,19 +103,14 @@ def joined(runs: Iterable[Iterable[Row]]) -> list[Row]:
     """Return each row once, with the figures of all runs. The note is that of the last run."""
     found: dict[tuple[str, str], Row] = {}
     for row in (row for rows in runs for row in rows):
-        key = row.name, row.beside
-        earlier = found.get(key)
-        found[key] = row if earlier is None else _added(earlier, row)
+        before = found.get((row.name, row.beside), replace(row, ours=[], theirs=[], ratios=[]))
+        found[row.name, row.beside] = replace(
+            row,
+            ours=before.ours + row.ours,
+            theirs=before.theirs + row.theirs,
+            ratios=before.ratios + row.ratios,
+        )
     return list(found.values())
-
-
-def _added(earlier: Row, row: Row) -> Row:
-    return replace(
-        row,
-        ours=earlier.ours + row.ours,
-        theirs=earlier.theirs + row.theirs,
-        ratios=earlier.ratios + row.ratios,
-    )
 
 
 _HEAD = ("", "beside", "ours", "theirs", "unit", "lowest", "median", "highest", "goal", "met", "")
@@ -129,8 +119,6 @@ _LEFT = {0, 1, 4, 10}
 
 def table(rows: list[Row]) -> list[str]:
     """Return the lines of a table with a head, its columns aligned."""
-    if not rows:
-        return []
     cells = [_HEAD, *(_cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
@@ -143,15 +131,14 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    spread = [f(row.ratios) for f in (min, median, max)] if row.ratios else []
+    spread = [f"{f(row.ratios):.2f}" if row.ratios else "" for f in (min, median, max)]
     return (
         row.name,
         row.beside,
         number(median(row.ours)),
         number(median(row.theirs)) if row.theirs else "",
         row.unit,
-        *(f"{ratio:.2f}" for ratio in spread),
-        *("",) * (3 - len(spread)),
+        *spread,
         row.goal,
         {True: "yes", False: "NO", None: ""}[row.met],
         "; ".join(part for part in ("depends on the machine" * row.depends, row.note) if part),

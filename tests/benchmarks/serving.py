@@ -8,16 +8,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-from tests.benchmarks.daemons import Running, ours, util_linux
-from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, compared, interleaved, median
-from tests.benchmarks.workspace import Workspace, allow_connections, compiled
+from tests.benchmarks.daemons import Running, ours, rival
+from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, compared, interleaved
+from tests.benchmarks.workspace import Workspace, compiled
 from uuidd.core.wire import libuuid as dialect
 from uuidd.core.wire import rpc as wire
 from uuidd.core.wire.libuuid import Op
 
 CLIENTS = (1, 8, 64)
-LOADS = (1, 8, 64, 256, 1000)
 TURN_SECONDS = 0.3
 
 
@@ -56,55 +56,20 @@ class Turn:
 
 def rpc(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare ``take`` over connections that stay with what util-linux's daemon does instead."""
-    goals = dict(zip(CLIENTS, (1.0, 1.6, 2.0), strict=True))
-    if space.other:
-        allow_connections(max(LOADS))
-        goals = dict.fromkeys(LOADS, 1.0)
-    yield from _rows("rpc take", space, rounds, TAKE, goals)
+    yield from _rows("rpc take", space, rounds, TAKE, (1.0, 1.6, 2.0))
 
 
 def libuuid(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare both daemons in libuuid's protocol, with a connection for each request."""
-    yield from _rows("libuuid op 2", space, rounds, TIME_UUID, dict.fromkeys(CLIENTS, 0.8))
-
-
-def many(space: Workspace, rounds: int) -> Iterator[Row]:
-    """Compare the rate at the worst number of connections with that at the best."""
-    # Another checkout is compared at each of these loads, in "rpc".
-    if space.other:
-        return
-    allow_connections(max(LOADS))
-    with ours(space) as mine:
-        turns = interleaved(rounds, *(side(space, mine, TAKE, clients) for clients in LOADS))
-    rates = {
-        clients: [turn.per_second for turn in taken]
-        for clients, taken in zip(LOADS, turns, strict=True)
-    }
-    best = max(LOADS, key=lambda clients: median(rates[clients]))
-    # With fewer than at its best it waits for callers; only what more of them cost counts.
-    worst = min(
-        (clients for clients in LOADS if clients >= best),
-        key=lambda clients: median(rates[clients]),
-    )
-    yield compared(
-        "rpc take, the worst number of connections",
-        "the best number",
-        "req/s",
-        rates[worst],
-        rates[best],
-        at_least=0.667,
-        note=", ".join(f"{clients:,}: {median(rates[clients]):,.0f}" for clients in LOADS),
-    )
+    yield from _rows("libuuid op 2", space, rounds, TIME_UUID, (0.8, 0.8, 0.8))
 
 
 def _rows(
-    name: str, space: Workspace, rounds: int, traffic: Traffic, goals: dict[int, float]
+    name: str, space: Workspace, rounds: int, traffic: Traffic, goals: tuple[float, ...]
 ) -> Iterator[Row]:
-    other = space.other
-    rival = ours(space, checkout=other) if other else util_linux(space)
-    beside, others = (OTHER_CHECKOUT, traffic) if other else ("C uuidd op 2", TIME_UUID)
-    with ours(space) as mine, rival as theirs:
-        for clients, at_least in goals.items():
+    beside, others = (OTHER_CHECKOUT, traffic) if space.other else ("C uuidd op 2", TIME_UUID)
+    with ours(space) as mine, rival(space) as theirs:
+        for clients, at_least in zip(CLIENTS, goals, strict=True):
             my_turns, other_turns = interleaved(
                 rounds,
                 side(space, mine, traffic, clients),
@@ -162,8 +127,7 @@ def _command(
 ) -> list[str | Path]:
     how = "reconnect" if traffic.reconnect else "keep"
     sent, received = traffic.request.hex(), traffic.reply.hex()
-    program = compiled(space, "load")
-    return [program, path, str(connections), str(seconds), how, sent, received]
+    return [compiled(space, "load"), path, str(connections), str(seconds), how, sent, received]
 
 
 def _summary(turns: list[Turn]) -> str:
@@ -171,7 +135,7 @@ def _summary(turns: list[Turn]) -> str:
 
     The load limits nothing while it is the less busy one of the two.
     """
-    p99 = median([turn.p99 for turn in turns])
-    busy = median([turn.daemon_busy for turn in turns])
-    load_busy = median([turn.load_busy for turn in turns])
+    p99 = median(turn.p99 for turn in turns)
+    busy = median(turn.daemon_busy for turn in turns)
+    load_busy = median(turn.load_busy for turn in turns)
     return f"p99 {p99:,.0f} us, cpu {busy:.0%}, load's {load_busy:.0%}"

@@ -12,15 +12,7 @@ from pathlib import Path
 
 from tests.benchmarks import serving
 from tests.benchmarks.daemons import Running, ours
-from tests.benchmarks.rows import (
-    OTHER_CHECKOUT,
-    Missing,
-    Result,
-    Row,
-    alone,
-    compared,
-    interleaved,
-)
+from tests.benchmarks.rows import OTHER_CHECKOUT, Missing, Row, alone, compared, interleaved
 from tests.benchmarks.serving import TAKE
 from tests.benchmarks.workspace import Workspace, compiled
 from tests.system.attacker import GREED, Actor
@@ -32,13 +24,14 @@ GOALS = {50.0: 0.28, 99.0: 0.25, 99.9: 0.2}
 
 GREEDY_UID = 12345
 GREEDY_CONNECTIONS = 200
+GREEDY_WAY = "whole"
 FAIR_CLIENTS = 8
 
 Times = dict[float, float]
 """Microseconds by percentile, of one turn."""
 
 
-def rows(space: Workspace, rounds: int) -> Iterator[Result]:
+def rows(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare a round trip's percentiles with those of an echo of the same bytes, written in C."""
     with contextlib.ExitStack() as stack:
         mine = stack.enter_context(ours(space))
@@ -67,24 +60,6 @@ def rows(space: Workspace, rounds: int) -> Iterator[Result]:
     yield alone(beside_name, "us", _of(beside, 99.9), at_most=5000)
 
 
-def silent_engine(space: Workspace, rounds: int) -> Iterator[Row]:
-    """Compare the percentiles of a daemon whose engine swallows all packets with one without."""
-    with contextlib.ExitStack() as stack:
-        url = stack.enter_context(_silent())
-        mine = stack.enter_context(ours(space, f"--worker={url}"))
-        if space.other:
-            name = OTHER_CHECKOUT
-            rival = stack.enter_context(ours(space, f"--worker={url}", checkout=space.other))
-        else:
-            name = "the same without an engine"
-            rival = stack.enter_context(ours(space))
-        sides = [partial(_ask, space, daemon.socket) for daemon in (mine, rival)]
-        times, others = interleaved(rounds, *sides)
-    for p in GOALS:
-        beside = f"take beside an engine that never answers, p{p:g}"
-        yield compared(beside, name, "us", _of(times, p), _of(others, p))
-
-
 def greed(space: Workspace, rounds: int) -> Iterator[Row]:
     """Measure a user's requests beside another user's, who wants all that there is.
 
@@ -94,19 +69,6 @@ def greed(space: Workspace, rounds: int) -> Iterator[Row]:
         raise Missing("it needs root, to be two users")
     # Each turn starts a greedy process, which takes long.
     rounds = (rounds + 1) // 2
-    with contextlib.ExitStack() as stack:
-        mine = stack.enter_context(ours(space))
-        rival = stack.enter_context(ours(space, checkout=space.other)) if space.other else None
-        for way, request in enumerate(GREED):
-            yield from _beside_greed(space, rounds, way, request, mine, rival)
-
-
-def _beside_greed(
-    space: Workspace, rounds: int, way: int, request: str, mine: Running, rival: Running | None
-) -> Iterator[Row]:
-    """Yield a user's rate and the percentiles of a round trip, while another is greedy."""
-    beside = f"beside {GREEDY_CONNECTIONS} connections of a greedy user ({request})"
-    rate = f"rpc take, {FAIR_CLIENTS} clients {beside}"
 
     def asked(daemon: Running) -> tuple[Times, float]:
         """Return the percentiles of a turn, and the rate of another one."""
@@ -114,14 +76,20 @@ def _beside_greed(
         return times, serving.side(space, daemon, TAKE, FAIR_CLIENTS)().per_second
 
     def asked_beside(daemon: Running) -> tuple[Times, float]:
+        way = list(GREED).index(GREEDY_WAY)
         with Actor(daemon.socket, GREEDY_UID, "greedy", GREEDY_CONNECTIONS, way):
             return asked(daemon)
 
-    other_side = partial(asked_beside, rival) if rival else partial(asked, mine)
-    turns = interleaved(rounds, partial(asked_beside, mine), other_side)
+    with contextlib.ExitStack() as stack:
+        mine = stack.enter_context(ours(space))
+        name, other_side = "the same without that user", partial(asked, mine)
+        if space.other:
+            theirs = stack.enter_context(ours(space, checkout=space.other))
+            name, other_side = OTHER_CHECKOUT, partial(asked_beside, theirs)
+        turns = interleaved(rounds, partial(asked_beside, mine), other_side)
     (times, rates), (other_times, other_rates) = (zip(*side, strict=True) for side in turns)
-    name = OTHER_CHECKOUT if rival else "the same without that user"
-    yield compared(rate, name, "req/s", rates, other_rates)
+    beside = f"beside {GREEDY_CONNECTIONS} connections of a greedy user ({GREEDY_WAY})"
+    yield compared(f"rpc take, {FAIR_CLIENTS} clients {beside}", name, "req/s", rates, other_rates)
     for p in (50.0, 99.0):
         yield compared(f"take {beside}, p{p:g}", name, "us", _of(times, p), _of(other_times, p))
 
@@ -147,14 +115,6 @@ def _ask(space: Workspace, path: Path) -> Times:
 def _ask_beside_others(space: Workspace, path: Path) -> Times:
     with serving.load(space, path, TAKE, connections=OTHERS, seconds=TURN_SECONDS + 10):
         return _ask(space, path)
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[str]:
-    """Yield the URL of an engine to which everybody can connect, and which reads nothing."""
-    # The kernel accepts the connections; there are few, because the daemon waits for answers.
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0), backlog=4096)) as listening:
-        yield f"etcd://127.0.0.1:{listening.getsockname()[1]}/uuidd/silent"
 
 
 @contextlib.contextmanager

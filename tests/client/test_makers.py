@@ -18,11 +18,10 @@ RUN = "import json, sys\nfor code in json.load(sys.stdin): exec(code, {})"
 GROUPS = (
     makers.WITHOUT_DAEMON,
     makers.BESIDE_UTIL_LINUX,
-    makers.NOW_AND_THEN,
+    makers.FEW,
     makers.ONE,
     makers.BULK,
     makers.KINDS,
-    makers.INSPECT,
 )
 
 

@@ -1,29 +1,28 @@
 """A Debian that is booted, with systemd, in namespaces of its own; and callers that draw on.
 
 The tree is made by mmdebstrap, or is a copy of the one that $UUIDD_TEST_ROOT names. No network, and
-no power over the clock. ``main`` is a caller through our client.
+no power over the clock.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tests.forks import Program
+from tests.judge import assert_no_id_twice, assert_rising
 from tests.rig import PATIENCE, Connection, until
+from tests.system.holders import Holder
 from tests.tools import need, output, run
-from uuidd_client import Client
 
 PROJECT = Path(__file__).parents[2]
 
@@ -318,63 +317,39 @@ class LibuuidCaller:
         return begin, time.monotonic()
 
 
-class Callers:
-    """Callers outside that draw through our client, v1 and v7, without a fallback."""
+@contextlib.contextmanager
+def callers(booted: Booted, folder: Path) -> Iterator[Callable[[], None]]:
+    """Let four callers outside draw through our client; yield what waits until all got more.
 
-    def __init__(self, booted: Booted, folder: Path, count: int = 4) -> None:
-        self._paths = [folder / f"drawn-{number}" for number in range(count)]
-        self._callers = [Program(__name__, booted.socket, path) for path in self._paths]
-        self._running = contextlib.ExitStack()
+    Fails unless each call was answered, no id came twice, and v7 rose.
+    """
+    with contextlib.ExitStack() as running:
+        drawing = [
+            running.enter_context(
+                # Blocks are given up fast, so that hardly a moment passes without a request.
+                Holder(
+                    booted.socket,
+                    folder / f"drawn-{number}",
+                    fallback=False,
+                    go_on=False,
+                    max_age=0.002,
+                    timeout=10,
+                    bursts=[1],
+                    list=20,
+                    pause=0,
+                )
+            )
+            for number in range(4)
+        ]
 
-    def __enter__(self) -> Callers:
-        with contextlib.ExitStack() as entered:
-            for caller in self._callers:
-                entered.enter_context(caller)
-            self.draw_on()
-            self._running = entered.pop_all()
-        return self
+        def draw_on() -> None:
+            # More than is left of an old block.
+            for holder in drawing:
+                holder.more(1000)
 
-    def __exit__(self, *error: Any) -> None:
-        self._running.__exit__(*error)
-
-    def draw_on(self) -> None:
-        """Wait until each has got more."""
-        # More than is left of an old block, or in a file's buffer.
-        wanted = [size + 20_000 for size in self._sizes()]
-
-        def have_drawn() -> bool:
-            for caller in self._callers:
-                assert caller.process.poll() is None, "a caller has ended: see standard error"
-            return all(map(int.__ge__, self._sizes(), wanted))
-
-        until(have_drawn)
-
-    def _sizes(self) -> list[int]:
-        return [path.stat().st_size if path.exists() else 0 for path in self._paths]
-
-    def check(self) -> None:
-        """End them; fail unless each call was answered, nothing came twice, and v7 rose."""
-        # Each has to end well.
-        self._running.close()
-        seen: set[bytes] = set()
-        count = 0
-        for path in self._paths:
-            data = path.read_bytes()
-            ids = [data[at : at + 16] for at in range(0, len(data), 16)]
-            steady = [made for made in ids if made[6] >> 4 == 7]
-            assert all(one < other for one, other in itertools.pairwise(steady))
-            seen.update(ids)
-            count += len(ids)
-        assert len(seen) == count
-
-
-def main(words: list[str]) -> None:
-    """Draw v1 and v7 as SOCKET FILE tell, until standard input ends; an id is left as 16 bytes."""
-    socket, path = words
-    # Blocks are given up fast, so that hardly a moment passes without a request.
-    client = Client(socket, fallback=False, max_age=0.002, timeout=10)
-    with Path(path).open("wb") as file:
-        while not select.select([sys.stdin], [], [], 0)[0]:
-            file.write(client.make("v1", 20, form="bytes"))
-            file.write(client.make("v7", 20, form="bytes"))
-            time.sleep(0.001)
+        draw_on()
+        yield draw_on
+    drawn = [holder.drawn() for holder in drawing]
+    assert_no_id_twice([each.id for each in some] for some in drawn)
+    for some in drawn:
+        assert_rising(each.id for each in some if each.kind == "v7")

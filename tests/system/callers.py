@@ -12,7 +12,6 @@ from uuid import UUID
 
 from tests.judge import Judge, Span, assert_rising, of_block, of_id
 from tests.rig import PATIENCE, Connection, Daemon
-from tests.system.takers import given_in
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
@@ -23,6 +22,13 @@ if TYPE_CHECKING:
 
 PAUSE = 0.001
 """Seconds between two calls of a caller: many calls, and yet time for others on the machine."""
+
+
+def given_in(block: dict[str, Any]) -> Span:
+    """Return what was given out in a block, as the wire has it."""
+    steady = "clock_seq" not in block
+    place = (0,) if steady else (int.from_bytes(block["node"], "big"), block["clock_seq"])
+    return Span(place, block["first"], block["first"] + block["count"])
 
 
 class RefusedError(Exception):
@@ -58,9 +64,9 @@ class Callers:
     """Callers of every sort at *daemon*: ``take`` and ``make`` by rpc, libuuid's, and our client's.
 
     *ahead* returns by how many seconds at most the daemon's UTC is ahead of ours; no tick of utc
-    may lie past that. *max_age* is our client's. *faults* are the ticks in the future. A draw fails
-    with Repeated if a tick came before. A test that ends the daemon while they draw does so in the
-    context ``down``, and starts another daemon there.
+    may lie past that. *max_age* is our client's. *faults* are the ticks in the future. *judge*
+    knows all that was given: a draw fails with Repeated if a tick came before. A test that ends the
+    daemon while they draw does so in the context ``down``, and starts another daemon there.
     """
 
     def __init__(
@@ -69,10 +75,11 @@ class Callers:
         *,
         ahead: Callable[[], float] = lambda: 0.0,
         max_age: float = 0.005,
+        judge: Judge | None = None,
     ) -> None:
         self._daemon = daemon
         self._ahead = ahead
-        self._judge = Judge()
+        self.judge = judge or Judge()
         self._firsts: dict[str, list[int]] = {}
         self.faults: list[str] = []
         self._connections: dict[str, Connection] = {}
@@ -107,7 +114,7 @@ class Callers:
     @property
     def spaces(self) -> set[tuple[int, ...]]:
         """The nodes and clock sequences of all that utc gave."""
-        return {place for place in self._judge.spans if len(place) == 2}
+        return {place for place in self.judge.spans if len(place) == 2}
 
     @property
     def nodes(self) -> set[int]:
@@ -213,13 +220,15 @@ class Callers:
         """Leave the connections; the next call makes new ones."""
         for name in list(self._connections):
             self._forget(name)
+        for client in self._clients.values():
+            client.close()
 
     def assert_sound(self) -> None:
         """Fail if steady went back for one caller, utc was ahead, or one of both gave nothing."""
         assert not self.faults, self.faults[:5]
         for firsts in self._firsts.values():
             assert_rising(firsts)
-        assert {len(place) for place in self._judge.spans} == {1, 2}
+        assert {len(place) for place in self.judge.spans} == {1, 2}
 
     def take_steady(self, count: int) -> None:
         """Take of the steady timeline."""
@@ -230,7 +239,7 @@ class Callers:
         before = self._ahead()
         block = self._ask(name, "take", "utc", count, whole)
         self._check(name, block["first"] + block["count"] - 1, before)
-        self._judge.note(given_in(block)._replace(taker=name))
+        self.judge.note(given_in(block)._replace(taker=name))
 
     def _make_v1(self) -> None:
         before = self._ahead()
@@ -249,7 +258,7 @@ class Callers:
             raise EOFError
         given = libuuid.unpack_block(reply)
         self._check("libuuid", given.first + given.count - 1, before)
-        self._judge.note(of_block(given)._replace(taker="libuuid"))
+        self.judge.note(of_block(given)._replace(taker="libuuid"))
 
     def _client_v1(self) -> None:
         self._note_v1("client v1", [id.int for id in self._by_client("v1")])
@@ -292,12 +301,12 @@ class Callers:
 
     def _note_v1(self, name: str, ids: list[int]) -> None:
         for id in ids:
-            self._judge.note(of_id(id)._replace(taker=name))
+            self.judge.note(of_id(id)._replace(taker=name))
 
     def _note_v7(self, name: str, ids: list[int]) -> None:
         for id in ids:
             self._note_steady(name, of_id(id))
 
     def _note_steady(self, name: str, span: Span) -> None:
-        self._judge.note(span._replace(taker=name))
+        self.judge.note(span._replace(taker=name))
         self._firsts.setdefault(name, []).append(span.first)

@@ -6,6 +6,7 @@ A daemon that has just started reaches half its uptime, and tests have no time f
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from unittest import mock
 
@@ -23,7 +24,12 @@ def main(words: list[str]) -> int | None:
         return cli.main(words)
 
 
-def far_reaching(seconds: float, *arguments: str, socket: Path | None = None) -> Daemon:
+def far_reaching(
+    seconds: float,
+    *arguments: str,
+    socket: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Daemon:
     """Return a daemon whose saves reach so far from its start on."""
-    environment = {"REACH": str(seconds)}
-    return Daemon(*arguments, socket=socket, module=__name__, environment=environment)
+    known = {**(environment or {}), "REACH": str(seconds)}
+    return Daemon(*arguments, socket=socket, module=__name__, environment=known)

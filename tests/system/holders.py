@@ -1,87 +1,116 @@
-"""Programs that draw ids from leases, one by one, and leave in a file all that they were given.
+"""Programs that draw ids through our client, and leave in a file all that they were given.
 
-The words of ``main`` are SOCKET FILE TIMEOUT FALLBACK CHILDREN.
+The words of ``main`` are SOCKET FILE SETTINGS, the last as JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
+import os
 import select
 import sys
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple
 
+from tests import kinds
 from tests.forks import Program
 from tests.judge import Span, assert_apart, assert_rising, of_id
 from tests.rig import Daemon, until
-from tests.system.children import each_child
-from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.system import SYSTEM_CLOCK
+from uuidd.core.ids.ticks import UNIX_EPOCH
+from uuidd_client import Client, DaemonUnavailable, channel
 
-ENTRY = Struct("=16s?QQ?")
-"""An id, whether it is marked safe, a tick that its own may not lie past, how many nanoseconds the
-call took, and whether UTC was set back meanwhile."""
+KINDS = tuple(kinds.KINDS)
 
-BURSTS = (5, 20, 100)
-"""How many ids are drawn at once: one by one, or from runs that are made ahead."""
+ENTRY = Struct("=20sB?4q")
+"""The number of an id, its place in KINDS, and whether it is marked safe; then in nanoseconds UTC
+and the monotonic clock before the draw, the monotonic clock and UTC after it."""
 
-PAUSE = 0.02
-"""Seconds between two bursts."""
+SETTINGS: dict[str, Any] = {
+    "timeout": 20,
+    "fallback": True,
+    # Otherwise the program fails at the first id that it cannot get.
+    "go_on": True,
+    "max_age": 0.1,
+    "kinds": ("v1", "v7"),
+    # How many ids are drawn at once, in turn: one by one, or from runs that are made ahead.
+    "bursts": (5, 20, 100),
+    # Seconds between two bursts.
+    "pause": 0.02,
+    # How many of each kind are made at once with each burst.
+    "list": 0,
+    # "blocks": as where all lanes are taken. "stdlib": by Python's own uuid1.
+    "way": "leases",
+    # How many children are forked after the first bursts, each of which draws each burst once.
+    "children": 0,
+}
 
 AT_ONCE = 16
 """How many children live at once."""
 
+Draw = Callable[[], Sequence[Any]]
+"""Makes one id or many."""
+
 
 class Drawn(NamedTuple):
-    """What an entry of the file says; *at* is the tick that the id's own may not lie past."""
+    """What an entry of the file says. UTC before and after the draw is in ticks."""
 
+    kind: str
     id: int
     safe: bool
-    at: int
-    took: int
-    set_back: bool
+    asked: int
+    asked_ns: int
+    had_ns: int
+    had: int
 
     @property
     def is_v1(self) -> bool:
-        """Whether it is a v1; otherwise it is a v7."""
-        return self.id >> 76 & 15 == 1
+        """Whether it is a v1."""
+        return self.kind == "v1"
 
     @property
     def tick(self) -> int:
         """The tick of the id."""
-        return of_id(self.id).first
+        return kinds.tick(self.kind, self.id)
+
+    @property
+    def at(self) -> int:
+        """The tick that the id's own may not lie past, also where UTC was set back meanwhile."""
+        return max(self.had, self.unstepped)
+
+    @property
+    def unstepped(self) -> int:
+        """UTC after the draw, if it was not set meanwhile."""
+        return self.asked + (self.had_ns - self.asked_ns) // 100
 
     @property
     def span(self) -> Span:
         """What no other id may share: of a v7 of the fallback, the whole id."""
-        if self.is_v1 or self.safe:
+        if self.is_v1 or (self.kind == "v7" and self.safe):
             return of_id(self.id)
-        return Span("v7 of the fallback", self.id, self.id + 1)
+        return Span(self.kind, self.id, self.id + 1)
 
 
 class Holder(Program):
-    """A program that draws from the daemon at *path* until the context ends.
-
-    With *children* it does so once, and then each of them, its forks, once.
-    """
+    """A program that draws from the daemon at *path* until the context ends; see SETTINGS."""
 
     def __init__(
         self,
         path: Path,
         file: Path,
         *,
-        timeout: float = 20,
-        fallback: bool = True,
-        children: int = 0,
         environment: Mapping[str, str] | None = None,
+        **settings: Any,
     ) -> None:
-        words = path, file, timeout, int(fallback), children
+        assert settings.keys() <= SETTINGS.keys()
+        words = path, file, json.dumps({**SETTINGS, **settings})
         super().__init__(__name__, *words, environment=environment)
         self._file = file
 
@@ -95,15 +124,38 @@ class Holder(Program):
 
     def drawn(self) -> list[Drawn]:
         """Return what it has drawn, in order."""
-        data = self._file.read_bytes()
-        whole = len(data) - len(data) % ENTRY.size
-        return [
-            Drawn(int.from_bytes(id, "big"), *rest) for id, *rest in ENTRY.iter_unpack(data[:whole])
-        ]
+        return read(self._file)
 
-    def last(self, count: int = 40) -> list[Drawn]:
-        """Return the last ids that it has drawn."""
-        return self.drawn()[-count:]
+    def until_safe(self) -> None:
+        """Wait until the last ids that it has drawn are all marked safe."""
+        until(lambda: all_safe(self.drawn()[-40:]))
+
+    def until_unsafe(self) -> None:
+        """Wait until one of the last ids is not marked safe."""
+        until(lambda: not all_safe(self.drawn()[-40:]))
+
+
+def all_safe(drawn: list[Drawn]) -> bool:
+    """Whether all ids are marked safe."""
+    return all(each.safe for each in drawn)
+
+
+def read(file: Path) -> list[Drawn]:
+    """Return what a program has left in its file."""
+    data = file.read_bytes()
+    whole = len(data) - len(data) % ENTRY.size
+    return [
+        Drawn(
+            KINDS[kind],
+            int.from_bytes(id, "big"),
+            safe,
+            asked // 100 + UNIX_EPOCH,
+            asked_ns,
+            had_ns,
+            had // 100 + UNIX_EPOCH,
+        )
+        for id, kind, safe, asked, asked_ns, had_ns, had in ENTRY.iter_unpack(data[:whole])
+    ]
 
 
 @contextlib.contextmanager
@@ -128,11 +180,17 @@ def await_leases(daemon: Daemon, count: int) -> None:
     until(lambda: leases(daemon)["out"] == count, instead=lambda: leases(daemon))
 
 
+def requests(daemon: Daemon) -> tuple[int, int]:
+    """Return how many ids, and leases, the daemon has been asked for."""
+    status = daemon.call("status")
+    return status["requests"]["rpc"]["ids"], status["leases"]["granted"]
+
+
 def assert_sound(drawn: Iterable[list[Drawn]], *, utc_set_back: bool = False) -> None:
     """Fail if an id or its tick came twice, lay in the future, or was out of order.
 
-    *drawn* is what each process drew. Once UTC was set back, v1 may be out of order where it was,
-    and v7 lie in the future.
+    *drawn* is what each process drew, of v1 and v7 one by one. Once UTC was set back, v1 may be out
+    of order where it was, and v7 lie in the future.
     """
     spans: list[Span] = []
     for number, some in enumerate(drawn):
@@ -140,7 +198,7 @@ def assert_sound(drawn: Iterable[list[Drawn]], *, utc_set_back: bool = False) ->
         assert_rising(each.id for each in some if not each.is_v1)
         v1 = [each for each in some if each.is_v1]
         for one, next in itertools.pairwise(v1):
-            back = utc_set_back and (next.set_back or next.at < one.at)
+            back = utc_set_back and (next.had < next.unstepped or next.at < one.at)
             assert one.tick < next.tick or back, (one, next)
         late = [each for each in some if each.tick > each.at and (each.is_v1 or not utc_set_back)]
         assert not late, late[:5]
@@ -150,43 +208,91 @@ def assert_sound(drawn: Iterable[list[Drawn]], *, utc_set_back: bool = False) ->
 
 def main(words: list[str]) -> None:
     """Draw until standard input ends; a daemon that is not there is asked again."""
-    path, name, timeout, fallback, children = words
+    path, name, settings = words[0], words[1], json.loads(words[2])
     warnings.simplefilter("ignore", RuntimeWarning)
-    client = Client(path, fallback=fallback == "1", timeout=float(timeout))
-    draws = [client.uuid1, client.uuid7, client.factory("v1"), client.factory("v7")]
+    draws = [("v1", _one(uuid.uuid1))]
+    if settings["way"] != "stdlib":
+        client = Client(
+            path,
+            fallback=settings["fallback"],
+            timeout=settings["timeout"],
+            max_age=settings["max_age"],
+        )
+        draws = list(_draws(client, settings["kinds"], settings["list"]))
+    if settings["way"] == "blocks":
+        channel.LEASABLE.clear()
+    missed = (DaemonUnavailable,) if settings["go_on"] else ()
+    draw = partial(_burst, draws, missed)
+    bursts = settings["bursts"]
     with open(name, "ab", buffering=0) as file:
-        for number, burst in enumerate(itertools.cycle(BURSTS)):
-            file.write(_burst(draws, burst))
-            if children and number == len(BURSTS):
-                each_child(
-                    int(children),
-                    AT_ONCE,
-                    lambda: _draw_once(draws, file.write),
-                    # The parent draws on beside them.
-                    lambda: file.write(_burst(draws, BURSTS[0])),
-                )
-            if select.select([sys.stdin], [], [], PAUSE)[0]:
+        for number, burst in enumerate(itertools.cycle(bursts)):
+            file.write(draw(burst))
+            if settings["children"] and number == len(bursts):
+                _fork(settings["children"], lambda count: file.write(draw(count)), bursts)
+            if select.select([sys.stdin], [], [], settings["pause"])[0]:
                 return
 
 
-def _burst(draws: list[Callable[[], uuid.UUID]], count: int) -> bytes:
+def _draws(client: Client, wanted: Sequence[str], many: int) -> Iterator[tuple[str, Draw]]:
+    """Yield each way in which *client* makes an id of the kinds, or *many* of them."""
+    methods: dict[str, Callable[[], Any]] = {"v1": client.uuid1, "v7": client.uuid7}
+    kind: Any
+    for kind in wanted:
+        if kind in methods:
+            yield kind, _one(methods[kind])
+        yield kind, _one(client.factory(kind))
+        if many:
+            yield kind, partial(client.make, kind, many)
+
+
+def _one(draw: Callable[[], Any]) -> Draw:
+    return lambda: (draw(),)
+
+
+def _burst(
+    draws: list[tuple[str, Draw]], missed: tuple[type[BaseException], ...], count: int
+) -> bytes:
     entries = []
-    for draw in draws:
-        for _ in range(count // 4 + 1):
-            wanted, begun = SYSTEM_CLOCK.utc_tick(), time.monotonic_ns()
+    for kind, draw in draws:
+        for _ in range(max(1, count // len(draws))):
+            asked, asked_ns = time.time_ns(), time.monotonic_ns()
             try:
-                drawn = draw()
-            except DaemonUnavailable:
+                ids = draw()
+            except missed:
                 break
-            took = time.monotonic_ns() - begun
-            without_step, now = wanted + took // 100, SYSTEM_CLOCK.utc_tick()
-            safe = drawn.is_safe is uuid.SafeUUID.safe
-            at, set_back = max(without_step, now), now < without_step
-            entries.append(ENTRY.pack(drawn.bytes, safe, at, took, set_back))
-    return b"".join(entries)
+            times = asked, asked_ns, time.monotonic_ns(), time.time_ns()
+            entries += [(kind, id, *times) for id in ids]
+    return b"".join(
+        ENTRY.pack(
+            kinds.number(kind, id).to_bytes(20, "big"),
+            KINDS.index(kind),
+            getattr(id, "is_safe", None) is uuid.SafeUUID.safe,
+            *times,
+        )
+        for kind, id, *times in entries
+    )
 
 
-def _draw_once(draws: list[Callable[[], uuid.UUID]], write: Callable[[bytes], object]) -> None:
-    for burst in BURSTS:
-        write(_burst(draws, burst))
-        time.sleep(PAUSE)
+def _fork(count: int, draw: Callable[[int], object], bursts: Sequence[int]) -> None:
+    """Let *count* children draw and end, while the parent draws on. Raises RuntimeError."""
+    for number in range(count):
+        if number >= AT_ONCE:
+            _await_one()
+        if not os.fork():
+            status = 1
+            try:
+                for burst in bursts:
+                    draw(burst)
+                    time.sleep(0.02)
+                status = 0
+            finally:
+                os._exit(status)
+        draw(bursts[0])
+    for _ in range(min(count, AT_ONCE)):
+        _await_one()
+
+
+def _await_one() -> None:
+    _, status = os.wait()
+    if status:
+        raise RuntimeError(f"a child ended with {os.waitstatus_to_exitcode(status)}")

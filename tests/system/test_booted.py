@@ -14,7 +14,7 @@ import msgpack
 import pytest
 
 from tests.rig import until
-from tests.system.booted import UUIDCTL, UUIDD, Booted, Callers, LibuuidCaller
+from tests.system.booted import UUIDCTL, UUIDD, Booted, LibuuidCaller, callers
 from tests.system.booted_service import drop_in, give_back, is_ours, options, take_over
 from tests.tools import need, output
 
@@ -157,10 +157,9 @@ def test_the_socket_is_enabled_for_the_next_boot(service: Booted) -> None:
 def test_a_restart_loses_no_call(service: Booted, tmp_path: Path) -> None:
     """Requests wait in the socket, which systemd holds, and the log tells of both ends."""
     since = service.now()
-    with Callers(service, tmp_path) as callers:
+    with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "restart", "uuidd.service")
-        callers.draw_on()
-        callers.check()
+        draw_on()
     service.logged(since, "stopping: signal=SIGTERM", "stopped: state saved", "started: version=")
     # The callers may have gone on with their leases, which a quick restart finds not to be over.
     left = (
@@ -180,11 +179,10 @@ def test_restarts_in_quick_succession_are_allowed(service: Booted) -> None:
 def test_a_killed_daemon_is_started_again(service: Booted, tmp_path: Path) -> None:
     """By systemd, at once, with no id twice; the journal says what it died of."""
     since, pid = service.now(), service.pid
-    with Callers(service, tmp_path) as callers:
+    with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "kill", "--signal=KILL", "uuidd.service")
         until(lambda: service.pid not in (0, pid))
-        callers.draw_on()
-        callers.check()
+        draw_on()
     service.logged(since, "code=killed, status=9/KILL", "started: version=")
     assert "Failed with result 'signal'" in service.logged(since, "Failed with", level="warning")
 
@@ -202,11 +200,10 @@ def test_a_hung_daemon_is_ended_by_the_watchdog(service: Booted, tmp_path: Path)
     """One that says nothing any more gives way to another, with no id twice."""
     drop_in(service, "[Service]\nWatchdogSec=2\n")
     since, pid = service.now(), service.pid
-    with Callers(service, tmp_path) as callers:
+    with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "kill", "--signal=STOP", "uuidd.service")
         until(lambda: service.pid not in (0, pid))
-        callers.draw_on()
-        callers.check()
+        draw_on()
     told = service.logged(since, "Watchdog timeout", level="warning")
     assert "Failed with result 'watchdog'" in told
 
@@ -214,10 +211,9 @@ def test_a_hung_daemon_is_ended_by_the_watchdog(service: Booted, tmp_path: Path)
 def test_a_stopped_service_is_started_by_the_next_call(service: Booted, tmp_path: Path) -> None:
     """The socket stays open without it."""
     since = service.now()
-    with Callers(service, tmp_path) as callers:
+    with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "stop", "uuidd.service")
-        callers.draw_on()
-        callers.check()
+        draw_on()
     service.logged(since, "stopped: state saved", "Stopped uuidd.service", "started: version=")
     assert service.journal(since, "--priority=warning") == ""
 

@@ -7,21 +7,19 @@ import itertools
 import os
 import re
 import signal
-import threading
 import time
 import uuid
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests import forks
-from tests.judge import Span, assert_apart, assert_no_id_twice, assert_rising, of_id
-from tests.rig import PATIENCE, SOON, Connection, Daemon, dice, until
-from tests.system.callers import Callers
+from tests.judge import Span, assert_apart, assert_no_id_twice, assert_rising
+from tests.rig import SOON, Connection, Daemon, dice, until
+from tests.system.callers import Callers, given_in
 from tests.system.fake_time import HOUR, FakeTime
-from tests.system.takers import EACH, Taker, given_in
+from tests.system.holders import Holder, assert_sound, holders
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.state import State
@@ -55,24 +53,19 @@ def stop_between_saves(daemon: Daemon) -> State:
     return decode((daemon.state / "state").read_bytes())
 
 
-def mark(state: State, given: Span) -> int:
-    """Return the tick before which all of *given* has to lie, as the state says."""
-    if is_steady(given):
-        return state.steady
-    node, clock_seq = given.place
-    assert node == state.node.value
-    return state.marks[clock_seq >> LANE_BITS]
+def assert_before_marks(callers: Callers, state: State) -> None:
+    """Fail if a tick of the stored node or of steady lies at or past what the state allows."""
+    for place, spans in callers.judge.spans.items():
+        if len(place) == 1:
+            assert spans[-1].end <= state.steady
+        elif place[0] == state.node.value:
+            assert spans[-1].end <= state.marks[place[1] >> LANE_BITS]
 
 
 def lead(daemon: Daemon) -> float:
     """Return by how many seconds the steady timeline leads UTC."""
     found: float = daemon.call("status")["steady"]["lead"]
     return found
-
-
-def is_steady(each: Span) -> bool:
-    """Whether this is of the steady timeline: its place is a lane alone."""
-    return len(each.place) == 1
 
 
 def taken(connection: Connection, timeline: str, count: int = 1000) -> Span | None:
@@ -84,45 +77,6 @@ def taken(connection: Connection, timeline: str, count: int = 1000) -> Span | No
     return given_in(block)
 
 
-class Taking:
-    """Takes of both timelines over a connection of its own, all the time, while the context lasts.
-
-    *given* is what it was given, *refused* how often it was not. It ends with its connection,
-    when the daemon is killed.
-    """
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._line = daemon.connect()
-        self._thread = threading.Thread(target=self._take)
-        self._done = threading.Event()
-        self.given: list[Span] = []
-        self.refused = 0
-
-    def __enter__(self) -> Taking:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join(PATIENCE)
-        self._line.sock.close()
-        assert not self._thread.is_alive()
-
-    def await_one(self, like: Callable[[Span], bool], *, since: int = 0) -> None:
-        """Wait until something *like* that was given, of all but the first *since*."""
-        until(lambda: any(map(like, self.given[since:])))
-
-    def _take(self) -> None:
-        with contextlib.suppress(EOFError, ConnectionError):
-            while not self._done.wait(0.0005):
-                for timeline in ("utc", "steady"):
-                    given = taken(self._line, timeline)
-                    if given is None:
-                        self.refused += 1
-                    else:
-                        self.given.append(given)
-
-
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.thorough)])
 def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> None:
     """Killed 1 to 100 ms after each start: no tick comes twice, and v7 rises at each client.
@@ -131,33 +85,30 @@ def test_kills_at_random_moments_repeat_nothing(kills: int, tmp_path: Path) -> N
     """
     moments = dice()
     leads = []
-    with Daemon() as daemon, contextlib.ExitStack() as running:
-        takers = [
-            running.enter_context(Taker(way, daemon.socket, tmp_path / f"{way}-{number}"))
-            for way in ("v1", "v7", "libuuid")
-            for number in range(2)
-        ]
-        for taker in takers:
-            taker.begun()
-        for kill in range(kills):
-            if kill % 10 == 0:
-                leads.append(lead(daemon))
-            # How long a daemon lives is what is tested.
-            time.sleep(moments.uniform(0.001, 0.1))
-            daemon.kill()
-            daemon.start()
-        leads.append(lead(daemon))
-        running.close()
+    with Daemon() as daemon:
+        callers = Callers(daemon)
+        with holders(daemon, tmp_path, 2, fallback=False) as drawing, callers.drawing():
+            for kill in range(kills):
+                if kill % 10 == 0:
+                    leads.append(lead(daemon))
+                # How long a daemon lives is what is tested.
+                time.sleep(moments.uniform(0.001, 0.1))
+                with callers.down():
+                    daemon.kill()
+                    daemon.start()
+            leads.append(lead(daemon))
+            callers.more()
+        callers.hang_up()
         node = decode((daemon.state / "state").read_bytes()).node.value
-    given = [list(taker.given()) for taker in takers]
-    assert_apart(each for some in given for each in some)
-    for some in given:
-        if is_steady(some[0]):
-            assert_rising(each.first for each in some)
-        else:
-            assert {each.place[0] for each in some} == {node}
+    drawn = [holder.drawn() for holder in drawing]
+    # Steady leads UTC, as after a step back.
+    assert_sound(drawn, utc_set_back=True)
+    for each in itertools.chain(*drawn):
+        callers.judge.note(each.span)
+    callers.assert_sound()
+    assert callers.nodes == {node}
     # Each kill costs a clock sequence, so they took from more than one daemon.
-    assert len({each.place for some in given for each in some if not is_steady(each)}) > 1
+    assert len(callers.spaces) > 1
     assert max(leads) < 5
     assert not [line for line in daemon.lines if "Traceback" in line or "ERROR" in line]
 
@@ -207,57 +158,54 @@ def test_a_stop_past_the_horizon_and_a_kill_repeat_nothing() -> None:
 
     All that was given by then lies before the marks that were saved by then.
     """
-    given: list[Span] = []
     moments = dice()
     with Daemon() as daemon:
-        for _ in range(3):
-            with Taking(daemon) as taking:
-                taking.await_one(is_steady, since=5)
+        callers = Callers(daemon)
+        with callers.drawing():
+            for _ in range(3):
+                callers.more(5)
                 time.sleep(moments.uniform(0, 0.1))
                 state = stop_between_saves(daemon)
                 # The horizon is what is to pass.
                 time.sleep(0.2)
-                daemon.kill()
-            assert all(each.end <= mark(state, each) for each in taking.given)
-            given += taking.given
-            daemon.start()
-        assert_apart(given)
+                with callers.down():
+                    daemon.kill()
+                    assert_before_marks(callers, state)
+                    daemon.start()
+            callers.more()
         assert lead(daemon) < 5
+        callers.hang_up()
+    callers.assert_sound()
 
 
 def test_a_stop_past_the_horizon_gives_nothing_past_what_is_saved() -> None:
     """Continued, and not able to save, it gives nothing of the stored node past the saved marks.
 
-    v1 goes on under a volatile node within 5 s, v7 is refused; once it can save again both are
-    given of the stored state, and nothing has come twice.
+    v1 goes on under a volatile node, v7 is refused; once it can save again both are given of the
+    stored state, and nothing has come twice.
     """
-    with Daemon() as daemon, Taking(daemon) as taking:
-
-        def is_stored(each: Span) -> bool:
-            return not is_steady(each) and each.place[0] == state.node.value
-
-        def is_volatile(each: Span) -> bool:
-            return not is_steady(each) and each.place[0] != state.node.value
-
-        taking.await_one(is_steady)
-        state = stop_between_saves(daemon)
-        in_the_way = daemon.state / "state.new"
-        in_the_way.mkdir()
-        time.sleep(STOP)
-        os.kill(daemon.pid, signal.SIGCONT)
-        continued = time.monotonic()
-        taking.await_one(is_volatile)
-        assert time.monotonic() - continued < 5
-        until(lambda: taking.refused)
-        seen = len(taking.given)
+    with Daemon() as daemon:
+        callers = Callers(daemon)
+        with callers.drawing():
+            callers.more(5)
+            state = stop_between_saves(daemon)
+            in_the_way = daemon.state / "state.new"
+            in_the_way.mkdir()
+            time.sleep(STOP)
+            os.kill(daemon.pid, signal.SIGCONT)
+            until(lambda: len(callers.nodes) == 2)
+            until(lambda: callers.refused)
+        assert_before_marks(callers, state)
         in_the_way.rmdir()
-        assert all(
-            each.end <= mark(state, each) for each in taking.given[:seen] if not is_volatile(each)
-        )
-        taking.await_one(is_steady, since=seen)
-        taking.await_one(is_stored, since=seen)
-        in_between = list(taking.given)
-        assert_apart(in_between)
+        until(lambda: not daemon.call("status")["saves"]["failing"])
+        until(lambda: not daemon.call("status")["volatile"])
+        refused = len(callers.refused)
+        callers.draw(3)
+        assert len(callers.refused) == refused
+        given = given_in(daemon.call("take", "utc", 1))
+        assert given.place[0] == state.node.value
+        callers.hang_up()
+    callers.assert_sound()
 
 
 @pytest.mark.filterwarnings("ignore:no answer from uuidd:RuntimeWarning")
@@ -348,22 +296,7 @@ def is_refusal(line: str) -> bool:
     return line.startswith("uuidd: ") and not re.match(r"uuidd: [A-Z]+: ", line)
 
 
-@pytest.mark.parametrize("children", [80, pytest.param(500, marks=pytest.mark.thorough)])
-def test_many_forks_repeat_nothing(children: int, tmp_path: Path) -> None:
-    """Each child draws by its parent's client, and ends: no id comes twice, no connection stays."""
-    with Daemon() as daemon, daemon.connect() as connection:
-        before = connection.call("status")["connections"]
-        taker = Taker("forks", daemon.socket, tmp_path / "forks", children)
-        with taker:
-            taker.begun()
-        until(lambda: connection.call("status")["connections"] == before)
-        assert connection.call("status")["connections_highest"] > before + 1
-    ids = [id for id, _ in taker.records()]
-    assert len(ids) == (children + 2) * EACH
-    assert_apart(map(of_id, ids))
-
-
-@pytest.mark.parametrize("way", ["timely", "unleased"])
+@pytest.mark.parametrize("way", ["leases", "blocks"])
 def test_a_client_stopped_with_ids_in_hand_throws_them_away(way: str, tmp_path: Path) -> None:
     """Continued after 0.3 s, three times, it gives no id older than max_age, and none twice.
 
@@ -371,24 +304,26 @@ def test_a_client_stopped_with_ids_in_hand_throws_them_away(way: str, tmp_path: 
     """
     slack = TICKS_PER_SECOND // 100
     with Daemon() as daemon, contextlib.ExitStack() as running:
-        takers = [
-            running.enter_context(Taker(way, daemon.socket, tmp_path / str(number)))
+        drawing = [
+            running.enter_context(
+                Holder(daemon.socket, tmp_path / str(number), way=way, fallback=False)
+            )
             for number in range(3)
         ]
-        for taker in takers:
-            taker.begun()
-        pid = takers[0].process.pid
+        for holder in drawing:
+            holder.more(20)
+        stopped = drawing[0]
         for _ in range(3):
-            stop(pid)
+            stop(stopped.process.pid)
             # Longer than a block lasts.
             time.sleep(3 * MAX_AGE)
-            os.kill(pid, signal.SIGCONT)
-            takers[0].resume()
-    drawn = [taker.records() for taker in takers]
-    ticks = [(of_id(id).first, wanted) for some in drawn for id, wanted in some]
+            os.kill(stopped.process.pid, signal.SIGCONT)
+            stopped.more(20)
+    drawn = [holder.drawn() for holder in drawing]
+    assert_sound(drawn)
     # Each was drawn after the clock had been read, so by that reading it is no older than max_age.
-    assert all(tick > wanted - MAX_AGE * TICKS_PER_SECOND - slack for tick, wanted in ticks)
-    readings = [wanted for _, wanted in drawn[0]]
-    gaps = [later - sooner for sooner, later in itertools.pairwise(readings)]
+    oldest = max(each.asked - each.tick for some in drawn for each in some)
+    assert oldest < MAX_AGE * TICKS_PER_SECOND + slack
+    had = [each.had for each in drawn[0]]
+    gaps = [later - sooner for sooner, later in itertools.pairwise(had)]
     assert len([gap for gap in gaps if gap > 2 * MAX_AGE * TICKS_PER_SECOND]) >= 3
-    assert_apart(of_id(id) for some in drawn for id, _ in some)

@@ -16,6 +16,7 @@ from tests.client.fakes import UUIDCTL
 from tests.rig import SOON, Daemon, until
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
+from tests.system.holders import assert_sound, holders, leases
 from tests.system.injection import injected
 from tests.system.mounts import Mounts, fill, private_mounts
 from tests.tools import need, output, run
@@ -130,11 +131,13 @@ FAULTS: dict[str, tuple[Fault, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) -> None:
+def test_a_disk_that_fails_stops_no_caller_and_heals(
+    mounts: Mounts, name: str, tmp_path: Path
+) -> None:
     """Ids of utc go on under another node, steady says why not, and after it all is as before.
 
     No id comes twice over the whole time, and no call takes much more than the 0.8 s for which a
-    save is waited for.
+    save is waited for. Clients with leases use them up to the horizon, and lease again after it.
     """
     fault, cause = FAULTS[name]
     daemon = Daemon(wrap=mounts.inside)
@@ -143,7 +146,8 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
         callers = Callers(daemon)
         callers.draw(5)
         (stored,) = callers.nodes
-        with callers.drawing():
+        held = leases(daemon)["out"]
+        with holders(daemon, tmp_path, 3) as drawing, callers.drawing():
             with fault(mounts, daemon):
                 status = status_once(lambda status: status["volatile"], daemon, 10)
                 assert status["saves"]["failing"]
@@ -153,11 +157,19 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
                 assert int(status["utc"]["node"], 16) & MULTICAST
                 callers.more(1)
                 assert by_uuidctl(daemon)["saves"]["trouble"] == cause
+                for holder in drawing:
+                    # There are no v7 from a volatile node.
+                    holder.until_unsafe()
             status_once(lambda status: not status["volatile"], daemon, 10)
             status_once(lambda status: not status["saves"]["failing"], daemon, 10)
             refused = callers.refused_so_far()
             callers.more(3)
             assert len(callers.refused) == refused
+            for holder in drawing:
+                holder.until_safe()
+            until(lambda: leases(daemon)["out"] >= held + 3)
+            for holder in drawing:
+                holder.more()
         with daemon.connect() as connection:
             assert int.from_bytes(connection.call("take", "utc", 1)["node"], "big") == stored
             assert connection.call("take", "steady", 1)["count"] == 1
@@ -165,6 +177,9 @@ def test_a_disk_that_fails_stops_no_caller_and_heals(mounts: Mounts, name: str) 
         assert daemon.stop() == 0
     callers.assert_sound()
     assert len(callers.nodes) == 2
+    drawn = [holder.drawn() for holder in drawing]
+    assert_sound(drawn)
+    assert all(each.safe for some in drawn for each in some if each.is_v1)
     assert not [refused for caller in callers.of_utc for refused in caller.refused]
     assert all(caller.refused for caller in callers.of_steady)
     assert not [

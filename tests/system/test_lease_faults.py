@@ -11,18 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.judge import assert_apart, assert_no_id_twice
+from tests.judge import assert_apart
 from tests.rig import Daemon, until
 from tests.system.fake_time import HOUR, FakeTime
-from tests.system.holders import Drawn, Holder, assert_sound, await_leases, holders, leases
+from tests.system.holders import (
+    Holder,
+    all_safe,
+    assert_sound,
+    await_leases,
+    holders,
+    leases,
+)
 from tests.system.mounts import Mounts, private_mounts
 from tests.system.test_crashes import stop
-from tests.system.test_disks import FAULTS, status_once
-from tests.system.test_moved_state import in_its_place, moved
 from tests.tools import output
 from uuidd.core.ids import versions
 from uuidd.core.timeline.generation import LANE_BITS
-from uuidd.core.timeline.leases import PER_USER, RESERVED
+from uuidd.core.timeline.leases import RESERVED
 from uuidd.statefile import decode
 
 NOBODY, OTHER = 65534, 65533
@@ -48,31 +53,6 @@ def leasing(daemon: Daemon, uid: int, count: int) -> Iterator[list[str]]:
             os.seteuid(0)
         errors = [line.ask("lease")[2] for line in opened]
         yield [error for error in errors if error is not None]
-
-
-def all_safe(drawn: list[Drawn]) -> bool:
-    """Whether all ids are marked safe."""
-    return all(each.safe for each in drawn)
-
-
-def until_safe(holder: Holder) -> None:
-    """Wait until the last ids of a holder are all marked safe."""
-    until(lambda: all_safe(holder.last()))
-
-
-def until_unsafe(holder: Holder) -> None:
-    """Wait until one of the last ids of a holder is not marked safe."""
-    until(lambda: not all_safe(holder.last()))
-
-
-@pytest.mark.usefixtures("as_root")
-def test_one_user_cannot_take_all_lanes() -> None:
-    """It gets half of them, over however many connections, and others get of the rest."""
-    with Daemon() as daemon, leasing(daemon, NOBODY, RESERVED) as refused:
-        assert len(refused) == RESERVED - PER_USER
-        assert all(f"uid {NOBODY} has {PER_USER} leases" in each for each in refused)
-        with leasing(daemon, OTHER, 10) as refused_others:
-            assert not refused_others
 
 
 @pytest.mark.usefixtures("as_root")
@@ -116,7 +96,7 @@ def test_while_the_daemon_is_stopped_clients_use_no_tick_past_its_saved_marks(
     with Daemon() as daemon, holders(daemon, tmp_path, 3, timeout=0.2) as drawing:
         stop(daemon.pid)
         for holder in drawing:
-            until_unsafe(holder)
+            holder.until_unsafe()
         # A save that was under way then has not allowed anything yet.
         state = decode((daemon.state / "state").read_bytes())
         used = [each for holder in drawing for each in holder.drawn() if each.safe]
@@ -128,50 +108,9 @@ def test_while_the_daemon_is_stopped_clients_use_no_tick_past_its_saved_marks(
             assert each.tick < state.leases
         os.kill(daemon.pid, signal.SIGCONT)
         for holder in drawing:
-            until_safe(holder)
+            holder.until_safe()
         await_leases(daemon, 3)
     assert_sound(holder.drawn() for holder in drawing)
-
-
-@pytest.mark.parametrize("name", ["full", "failing"])
-def test_when_the_disk_fails_leases_last_to_the_horizon(
-    mounts: Mounts, name: str, tmp_path: Path
-) -> None:
-    """Then v1 come from a volatile node, and clients lease again when the disk is mended."""
-    fault, _ = FAULTS[name]
-    daemon = Daemon(wrap=mounts.inside)
-    mounts.run("mount", "-t", "tmpfs", "-o", "mode=0755,size=64k", "none", str(daemon.state))
-    with daemon, holders(daemon, tmp_path, 3) as drawing:
-        with fault(mounts, daemon):
-            status = status_once(lambda status: status["volatile"], daemon, 10)
-            assert status["saves"]["failing"]
-            for holder in drawing:
-                # There are no v7 from a volatile node.
-                until_unsafe(holder)
-        status_once(lambda status: not status["volatile"], daemon, 10)
-        for holder in drawing:
-            until_safe(holder)
-        await_leases(daemon, 3)
-        for holder in drawing:
-            holder.more()
-    drawn = [holder.drawn() for holder in drawing]
-    assert_sound(drawn)
-    assert all(each.safe for some in drawn for each in some if each.is_v1)
-
-
-def test_leases_end_when_the_state_folder_is_moved_away(tmp_path: Path) -> None:
-    """Another daemon in its place leases the same lanes, and nothing comes twice."""
-    with Daemon("--worker=5") as daemon, holders(daemon, tmp_path, 3) as drawing:
-        moved(daemon)
-        with in_its_place(daemon) as second, holders(second, tmp_path, 3) as others:
-            await_leases(daemon, 0)
-            assert leases(daemon)["revoked"] == 3
-            for holder in drawing + others:
-                holder.more()
-    drawn = [holder.drawn() for holder in drawing + others]
-    # The lanes of two daemons are apart by their nodes; of v7, only the whole ids are.
-    assert_sound([[each for each in some if each.is_v1] for some in drawn])
-    assert_no_id_twice([each.id for each in some] for some in drawn)
 
 
 @pytest.mark.parametrize("offset", [-0.001, -0.02, -HOUR, HOUR])
@@ -184,6 +123,8 @@ def test_steps_of_utc_with_leases_out(
             fake_time.set(step)
             for holder in drawing:
                 holder.more()
+        told = "uuidd: INFO: 3 leases ended, because UTC was set back"
+        assert daemon.lines.count(told) == int(offset != -0.001)
         if offset == HOUR:
             assert leases(daemon)["held_for"] > HOUR - 60
             fake_time.set(HOUR + 60)
@@ -250,12 +191,18 @@ def test_clients_that_are_killed_as_they_draw_leave_their_lanes_to_others(
 
 @pytest.mark.parametrize("children", [60, pytest.param(600, marks=pytest.mark.thorough)])
 def test_forks_of_a_client_with_leases_lease_for_themselves(children: int, tmp_path: Path) -> None:
-    """No place comes twice of the parent, which draws on, and of its children."""
-    with Daemon() as daemon:
+    """No place comes twice of the parent, which draws on, and of its children.
+
+    No connection of theirs stays.
+    """
+    with Daemon() as daemon, daemon.connect() as connection:
+        before = connection.call("status")["connections"]
         with Holder(daemon.socket, tmp_path / "forks", children=children) as forks:
             # A user has 120 lanes, which rest after a lease: later children may draw from blocks.
             until(lambda: leases(daemon)["granted"] >= 1 + min(children, 100))
         until(lambda: leases(daemon)["out"] == 0)
+        until(lambda: connection.call("status")["connections"] == before)
+        assert connection.call("status")["connections_highest"] > before + 1
     drawn = forks.drawn()
     # Those of all the processes are mixed in the file.
     assert_apart(each.span for each in drawn)

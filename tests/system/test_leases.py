@@ -1,114 +1,15 @@
-"""Leases of real daemons: what becomes of a holder's page when the daemon or the clock changes."""
+"""What becomes of a lease where a client is closed, or cannot use it."""
 
 from __future__ import annotations
 
 import contextlib
-import mmap
-import os
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from types import TracebackType
+from pathlib import Path
 
-import msgpack
-import pytest
-
-from tests.rig import PATIENCE, Daemon, until
-from tests.system.fake_time import FakeTime
-from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, PAGE_WORDS, TOKENS_AT, Lease
-from uuidd.core.wire.methods import unpack_lease
-
-
-class Holder:
-    """A client of *daemon* with a lease, and what it reads in the page."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self.connection = daemon.connect()
-        lease = until(self._granted)
-        assert lease is not None
-        self.lease = lease
-
-    def _granted(self) -> Lease | None:
-        sock = self.connection.sock
-        sock.sendall(msgpack.packb([0, 1, "lease", []]))
-        data, passed, _, _ = socket.recv_fds(sock, 65536, 4)
-        _, _, error, result = msgpack.unpackb(data)
-        if error is not None:
-            assert error.startswith("no_lease: ")
-            # The page comes with the first reply, whatever that is.
-            for descriptor in passed:
-                os.close(descriptor)
-            return None
-        [descriptor] = passed
-        self._memory = mmap.mmap(descriptor, PAGE_WORDS * 8, prot=mmap.PROT_READ)
-        os.close(descriptor)
-        self._words = memoryview(self._memory).cast("Q")
-        return unpack_lease(result)
-
-    def __enter__(self) -> Holder:
-        assert self._words[MAGIC_AT] == PAGE_MAGIC
-        assert self.holds
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.connection.sock.close()
-        self._words.release()
-        self._memory.close()
-
-    @property
-    def holds(self) -> bool:
-        """Whether the page has its token."""
-        return self._words[TOKENS_AT + self.lease.lane] == self.lease.token
-
-    @property
-    def horizon(self) -> int:
-        """The horizon in the page."""
-        return self._words[HORIZON_AT]
-
-
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_holders_go_on_while_the_daemon_is_restarted(
-    daemon: Daemon, ending: signal.Signals
-) -> None:
-    """Up to the horizon that they can see; all that the next daemon leases begins there."""
-    with Holder(daemon) as holder:
-        if ending == signal.SIGTERM:
-            assert daemon.stop() == 0
-        else:
-            daemon.kill()
-        daemon.start()
-        with Holder(daemon) as next_one:
-            assert holder.holds
-            assert next_one.lease.begin >= holder.horizon
-
-
-def test_a_step_back_ends_leases_and_is_told(daemon: Daemon, fake_time: FakeTime) -> None:
-    """With the first request after it, in which the daemon reads the clock."""
-    with Holder(daemon) as one, Holder(daemon) as other, daemon.connect() as third:
-        fake_time.set(-60)
-        third.call("take", "utc", 1)
-        assert not one.holds
-        assert not other.holds
-        status = third.call("status")["leases"]
-        assert (status["out"], status["granted"], status["revoked"]) == (0, 2, 2)
-        assert 59 < status["held_for"] < 80
-        told = until(lambda: [line for line in daemon.lines if "leases ended" in line])
-        assert told == ["uuidd: INFO: 2 leases ended, because UTC was set back"]
-
-
-def test_a_process_that_is_killed_holds_no_lease(daemon: Daemon) -> None:
-    """The daemon sees the end of its connection."""
-    with Holder(daemon) as holder:
-        holder.connection.sock.close()
-        until(lambda: not holder.holds)
-
+from tests.rig import PATIENCE, Daemon
+from tests.system.holders import await_leases, holders, leases
 
 SAYS = """
 import os, resource, sys
@@ -174,30 +75,25 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip()
 
 
-def out(daemon: Daemon) -> int:
-    """Return how many leases are held."""
-    held: int = daemon.call("status")["leases"]["out"]
-    return held
-
-
-def test_a_client_that_is_closed_holds_no_lease_though_its_child_has_a_copy(daemon: Daemon) -> None:
+def test_a_client_that_is_closed_holds_no_lease_though_its_child_has_a_copy() -> None:
     """A child that closes its copy ends nothing of its parent's."""
-    with saying(FORKS, daemon) as process:
+    with Daemon() as daemon, saying(FORKS, daemon) as process:
         assert said(process) == "a child has closed its copy"
-        assert out(daemon) == 1
+        assert leases(daemon)["out"] == 1
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
         assert said(process) == "closed, and a child has a copy"
-        until(lambda: out(daemon) == 0)
+        await_leases(daemon, 0)
 
 
-def test_a_client_that_cannot_receive_the_page_holds_no_lease(daemon: Daemon) -> None:
+def test_a_client_that_cannot_receive_the_page_holds_no_lease(tmp_path: Path) -> None:
     """It may open no more files. The lane is for others, and blocks serve."""
-    with Holder(daemon):
-        # So leases are granted by now.
-        pass
-    with saying(RECEIVES_NOTHING, daemon) as process:
-        assert said(process) == "done"
-        assert daemon.call("status")["leases"]["granted"] == 2
-        until(lambda: out(daemon) == 0)
+    with Daemon() as daemon:
+        with holders(daemon, tmp_path, 1):
+            # So leases are granted by now.
+            granted = leases(daemon)["granted"]
+        with saying(RECEIVES_NOTHING, daemon) as process:
+            assert said(process) == "done"
+            assert leases(daemon)["granted"] == granted + 1
+            await_leases(daemon, 0)

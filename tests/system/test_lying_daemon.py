@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import gc
 import itertools
@@ -14,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgpack
 import pytest
 
+from tests.client.fakes import Server, result
 from tests.rig import PATIENCE, dice
 from uuidd.core.ids import versions
 from uuidd.core.timeline.generation import BLOCK_LANES
@@ -118,76 +117,33 @@ LIES: dict[str, Callable[[], Reply]] = {
 """What is said to a request for a lease."""
 
 
-class Liar:
-    """A daemon that gives out blocks of now, and that *reply* replies to requests for a lease."""
+def liar(path: Path, reply: Callable[[], Reply]) -> Server:
+    """Return a daemon that gives out blocks of now; *reply* replies to requests for a lease."""
+    end = 0
 
-    def __init__(self, path: Path, reply: Callable[[], Reply]) -> None:
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen()
-        self._reply = reply
-        self._accepting = threading.Thread(target=self._accept)
-        self._threads: list[threading.Thread] = []
-        self._end = 0
-        self._lock = threading.Lock()
-        self.asked = 0
-        self.blocks = 0
+    def block(request: bytes) -> bytes:
+        nonlocal end
+        _, _, _, (_, count, *_) = msgpack.unpackb(request)
+        while (now := SYSTEM_CLOCK.utc_tick()) <= end:
+            pass
+        first = max(end, now + 1 - count)
+        end = now + 1
+        ticks = {"first": first, "count": end - first}
+        return result(request, ticks | {"clock_seq": 5, "node": b"liar!!", "worker": 5, "epoch": 0})
 
-    def __enter__(self) -> Liar:
-        self._accepting.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._accepting.join(PATIENCE)
-        # Only now, because until then there may be one more.
-        for thread in (self._accepting, *self._threads):
-            thread.join(PATIENCE)
-            assert not thread.is_alive()
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=[connection])
-                self._threads.append(thread)
-                thread.start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        unpacker = msgpack.Unpacker()
-        with connection, contextlib.suppress(EOFError, ConnectionError):
-            while data := connection.recv(65536):
-                unpacker.feed(data)
-                for request in unpacker:
-                    if request[0] == 0:
-                        self._answer(connection, *request[1:])
-
-    def _answer(
-        self, connection: socket.socket, msgid: int, method: str, params: list[Any]
-    ) -> None:
-        fds: list[int] = []
-        result: object
-        if method == "lease":
-            self.asked += 1
-            result, fds = self._reply()
-        else:
-            result = self._block(params[1])
+    def lease(request: bytes, connection: socket.socket) -> bool:
         try:
-            socket.send_fds(connection, [msgpack.packb([1, msgid, None, result])], fds)
+            told, fds = reply()
+        except EOFError:
+            return False
+        try:
+            socket.send_fds(connection, [result(request, told)], fds)
         finally:
             for fd in fds:
                 os.close(fd)
+        return True
 
-    def _block(self, count: int) -> dict[str, object]:
-        with self._lock:
-            self.blocks += 1
-            while (now := SYSTEM_CLOCK.utc_tick()) <= self._end:
-                pass
-            first = max(self._end, now + 1 - count)
-            self._end = now + 1
-        ticks = {"first": first, "count": self._end - first}
-        return ticks | {"clock_seq": 5, "node": b"liar!!", "worker": 5, "epoch": 0}
+    return Server(path, block, lease)
 
 
 @pytest.fixture(autouse=True)
@@ -229,12 +185,12 @@ def test_a_lie_about_a_lease_costs_no_id(lie: str, place: Path) -> None:
     """All come from blocks, and a lease is asked for once a second at most."""
     begun = time.monotonic()
     with (
-        Liar(place / "s", LIES[lie]) as liar,
+        liar(place / "s", LIES[lie]) as server,
         Client(place / "s", fallback=False, max_age=0.002, timeout=5) as client,
     ):
         draw(client, 200)
-        assert liar.blocks > 10
-        assert 1 <= liar.asked <= 2 + time.monotonic() - begun
+        assert len(server.requests) > 10
+        assert 1 <= server.asked <= 2 + time.monotonic() - begun
 
 
 def test_a_page_of_noise_does_no_harm(place: Path) -> None:
@@ -253,7 +209,7 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
 
     scribbling = threading.Thread(target=scribble)
     with (
-        Liar(place / "s", lambda: (GOOD, [os.dup(fd)])) as liar,
+        liar(place / "s", lambda: (GOOD, [os.dup(fd)])) as server,
         Client(place / "s", fallback=False, max_age=0.002, timeout=5) as client,
     ):
         scribbling.start()
@@ -264,4 +220,4 @@ def test_a_page_of_noise_does_no_harm(place: Path) -> None:
             scribbling.join(PATIENCE)
             os.close(fd)
             memory.close()
-        assert liar.asked
+        assert server.asked

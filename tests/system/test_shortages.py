@@ -1,4 +1,4 @@
-"""The daemon runs short of descriptors and of memory: nothing is given twice (P1, P5)."""
+"""The daemon runs short of descriptors, of memory or of ticks: nothing is given twice (P1, P5)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import msgpack
 from tests.judge import Span, assert_apart
 from tests.rig import PATIENCE, SOON, Connection, Daemon, until
 from tests.system.attacker import connected
-from tests.system.takers import given_in
+from tests.system.callers import given_in
 
 DESCRIPTORS = 224
 """Of which the daemon keeps 96 for itself, so that 128 are left for connections."""
@@ -144,3 +145,29 @@ def test_without_memory_the_daemon_ends_and_the_next_repeats_nothing() -> None:
 def _virtual_bytes(daemon: Daemon) -> int:
     pages = Path(f"/proc/{daemon.process.pid}/statm").read_text().split()[0]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_greedy_caller_keeps_no_other_of_its_user_waiting() -> None:
+    """It asks for 1,000,000 ticks whole, over and over; each single take is answered soon."""
+    done = threading.Event()
+
+    def ask() -> None:
+        with daemon.connect() as greedy:
+            while not done.is_set():
+                greedy.ask("take", "utc", 1_000_000, True)
+
+    with Daemon() as daemon, daemon.connect() as connection:
+        thread = threading.Thread(target=ask)
+        thread.start()
+        try:
+            found = list(takes(connection, 1.0))
+        finally:
+            done.set()
+            thread.join(PATIENCE)
+    assert max(seconds for _, seconds in found) < SOON
+
+
+def test_an_idle_daemon_takes_at_most_forty_megabytes() -> None:
+    """A daemon without requests costs its host this much."""
+    with Daemon(fresh=True) as daemon:
+        assert daemon.resident_kib() < 40 * 1024

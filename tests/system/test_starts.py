@@ -46,31 +46,12 @@ def everything(place: Path) -> set[str]:
     return {str(path.relative_to(place)) for path in place.rglob("*")}
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (
-            "--state={place}/none",
-            "the state folder {place}/none does not exist; create it, or name another with --state",
-        ),
-        (
-            "--socket={place}/none/s",
-            "the socket's folder {place}/none cannot be opened: No such file or directory;"
-            " create it, or name another socket with --socket",
-        ),
-        ("--node=mac:nosuch0", "--node 'mac:nosuch0': there is no such interface"),
-    ],
-)
-def test_a_start_that_cannot_be_is_refused(place: Path, more: str, told: str) -> None:
+def test_a_socket_whose_folder_is_not_there(place: Path) -> None:
     """The line names what is wrong and the way out, and nothing is made."""
-    assert refusal(*at(place, more.format(place=place))).startswith(told.format(place=place))
-    assert everything(place) == {"state"}
-
-
-def test_a_pid_file_that_cannot_be_written(place: Path) -> None:
-    """It is written before the state is, and its failure takes the socket back."""
-    line = refusal("-F", f"-p{place / 'no' / 'pid'}", *at(place)[2:])
-    assert line.startswith(f"the pid file {place / 'no' / 'pid'} cannot be written: No such file")
+    assert refusal(*at(place, f"--socket={place}/none/s")) == (
+        f"the socket's folder {place}/none cannot be opened: No such file or directory;"
+        " create it, or name another socket with --socket"
+    )
     assert everything(place) == {"state"}
 
 
@@ -143,31 +124,6 @@ def test_the_socket_of_a_service(place: Path) -> None:
         f"systemd listens at {place}/s, for a service; start that one (systemctl start uuidd), or"
         " name another socket with --socket"
     )
-
-
-def test_the_state_folder_of_a_daemon_that_lives(place: Path) -> None:
-    """A second daemon on a folder in use names the first's pid, and leaves no socket."""
-    with Daemon() as first:
-        line = refusal(*at(place, f"--state={first.state}"))
-        assert line.startswith(
-            f"the state folder {first.state} is in use by the uuidd with pid {first.pid};"
-        )
-    assert everything(place) == {"state"}
-
-
-def test_a_pid_file_of_a_daemon_that_lives(place: Path) -> None:
-    """A second daemon does not take the first's pid file, and leaves it in its place."""
-    pid = place / "pid"
-    with Daemon() as first:
-        first.stop()
-        first.start_with_pid_file(pid)
-        assert refusal("-F", f"-p{pid}", *at(place)[2:]) == (
-            f"the pid file {pid} is held by the uuidd with pid {first.pid};"
-            " name another with --pid, or none with --no-pid"
-        )
-        assert int(pid.read_text()) == first.pid
-        first.stop()
-    assert not pid.exists()
 
 
 def test_a_start_in_the_background_ends_when_the_daemon_answers(place: Path) -> None:

@@ -2,164 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.core.draws import Draws
-from tests.core.switching import take
-from tests.judge import Span, assert_apart, of_block
 from tests.rig import Daemon, until
 from tests.system.callers import Callers
 from tests.system.fake_time import FakeTime
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.generation import LANE_BITS
-from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
-from uuidd.core.timeline.state import Node
-from uuidd.core.timeline.steady import Steady
-from uuidd.core.timeline.utc import Utc
+from tests.system.far import far_reaching
 from uuidd.statefile import FORMAT, machine_hash
-from uuidd.store import FolderStore
-
-NOW = 0x1EC9414C232AB00
-BACK = NOW + TICKS_PER_SECOND
-"""Where UTC steps back to."""
-
-LEAD = 19 * TICKS_PER_SECOND
-"""How far steady is ahead when its state is lost: a second less than what is named an exception."""
-
-AFTER = 20 * TICKS_PER_SECOND + 2000
-
-FIXED = Node(0x00163E000001, "given")
-
-
-class Host:
-    """A host's store and timelines, without the daemon around them, and all that they gave out."""
-
-    def __init__(self, folder: Path, node: Node | None) -> None:
-        self.folder = folder
-        self._node = node
-        # Random nodes never come again; generations do, which is the worst case.
-        self._random = Draws(step=0)
-        self.given: list[Span] = []
-        """Of utc."""
-        self.steady: list[int] = []
-        """The ends of blocks of the steady timeline."""
-
-    def start(self, *, now: int) -> tuple[FolderStore, Utc, Steady]:
-        """Load the state, begin from it, and save the first horizon."""
-        store = FolderStore(self.folder, machine="here")
-        loaded = store.load()
-        utc = Utc(loaded, machine="here", now=now, random=self._random, node=self._node)
-        mark = None if loaded is None else loaded.steady
-        steady = Steady(mark, now=now, elapsed=0, lost=store.lost)
-        self.save(store, utc, steady, now=now)
-        return store, utc, steady
-
-    def save(self, store: FolderStore, utc: Utc, steady: Steady, *, now: int) -> None:
-        """Save with a horizon 20 s ahead."""
-        lead = 20 * TICKS_PER_SECOND
-        mark = steady.begin_save(now=now, elapsed=0, reach=lead)
-        state = utc.begin_save(now=now, reach=lead, steady=mark)
-        store.save(state)
-        utc.end_save(state, completed=True)
-        steady.end_save(mark, completed=True)
-
-    def draw(self, store: FolderStore, utc: Utc, steady: Steady, *, now: int) -> None:
-        """Take a short block of utc, and a whole one and one of steady if there is any."""
-        try:
-            blocks = [take(utc, 1000, now=now)]
-        except NeedsSave:
-            self.save(store, utc, steady, now=now)
-            blocks = [take(utc, 1000, now=now)]
-        with contextlib.suppress(NoneFree):
-            blocks.append(take(utc, 1000, now=now, whole=True))
-        self.given += map(of_block, blocks)
-        with contextlib.suppress(NoneFree):
-            first, count = steady.take(1000, now=now, elapsed=0)
-            assert not self.steady or first >= self.steady[-1], "steady went back"
-            self.steady.append(first + count)
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A folder in memory, because it is synced thousands of times."""
-    folder = Path(tempfile.mkdtemp(prefix="uuidd-", dir="/dev/shm"))
-    yield folder
-    shutil.rmtree(folder)
-
-
-def in_use(folder: Path, node: Node | None) -> tuple[Host, bytes]:
-    """Return a host that has given out of two generations, and led UTC by 19 s; and its state."""
-    host = Host(folder, node)
-    store, utc, steady = host.start(now=NOW)
-    with contextlib.closing(store):
-        for now in (BACK + LEAD, BACK + LEAD + 1000, BACK, BACK + 500):
-            host.save(store, utc, steady, now=now)
-            host.draw(store, utc, steady, now=now)
-    assert len({each.place[1] >> LANE_BITS for each in host.given}) == 2
-    assert len(host.steady) > 1
-    return host, (folder / "state").read_bytes()
-
-
-def begin_from(host: Host, damaged: bytes, *, now: int) -> None:
-    """Start *host* from a state of these bytes: they are kept, reported, and nothing repeats."""
-    (host.folder / "state").write_bytes(damaged)
-    store, utc, steady = host.start(now=now)
-    with contextlib.closing(store):
-        assert store.set_aside is not None
-        kept = host.folder / "state.unusable-1"
-        assert kept.read_bytes() == damaged
-        kept.unlink()
-        for later in (0, 500, LEAD):
-            host.draw(store, utc, steady, now=now + later)
-        # From here on steady is held back no more.
-        before = len(host.steady)
-        host.draw(store, utc, steady, now=now + AFTER)
-        assert len(host.steady) == before + 1
-
-
-def torn(state: bytes) -> list[bytes]:
-    """Return the state, cut off at each of its bytes."""
-    return [state[:at] for at in range(len(state))]
-
-
-def flipped(state: bytes) -> list[bytes]:
-    """Return the state with one bit changed, for each of its bits."""
-    whole = int.from_bytes(state)
-    return [(whole ^ 1 << bit).to_bytes(len(state)) for bit in range(8 * len(state))]
-
-
-@pytest.mark.parametrize(("damaged", "back"), [(torn, 0.0), (torn, 0.5), (flipped, 0.0)])
-def test_a_file_damaged_anywhere_repeats_nothing(
-    memory: Path, damaged: Callable[[bytes], list[bytes]], back: float
-) -> None:
-    """With a random node not even where the clock is where it was before, or half a second back."""
-    host, state = in_use(memory, None)
-    before = list(host.steady)
-    now = BACK + 500 - int(back * TICKS_PER_SECOND)
-    for data in damaged(state):
-        # Each is the first loss of all, so each has only the run before it to meet.
-        host.steady = list(before)
-        begin_from(host, data, now=now)
-    assert_apart(host.given)
-
-
-def test_a_file_torn_at_any_byte_repeats_nothing_under_a_fixed_node(memory: Path) -> None:
-    """The floor holds where the clock is past what was given: what else is named an exception."""
-    host, state = in_use(memory, FIXED)
-    now = BACK + LEAD + 1000
-    for data in torn(state):
-        begin_from(host, data, now=now + 1)
-        now += AFTER + 1
-    assert_apart(host.given)
-    assert {each.place[0] for each in host.given} == {FIXED.value}
 
 
 def signed(body: bytes, version: int = FORMAT) -> bytes:
@@ -258,8 +112,7 @@ def emptied(daemon: Daemon) -> None:
 @pytest.fixture
 def numbered(fake_time: FakeTime) -> Iterator[Daemon]:
     """A daemon with a worker number whose saves reach 20 s ahead."""
-    environment = {**fake_time.environment, "REACH": "20"}
-    with Daemon("--worker=5", module="tests.system.far", environment=environment) as daemon:
+    with far_reaching(20, "--worker=5", environment=fake_time.environment) as daemon:
         yield daemon
 
 

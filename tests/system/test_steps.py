@@ -13,8 +13,8 @@ from tests.rig import SOON, Daemon, until
 from tests.system.callers import Callers
 from tests.system.drawer import Drawer
 from tests.system.fake_time import HOUR, FakeTime
+from tests.system.far import far_reaching
 from tests.tools import output
-from uuidd.core.timeline.generation import LANE_BITS
 
 DAY = 24 * HOUR
 YEAR = 365 * DAY
@@ -137,57 +137,10 @@ def test_between_end_and_start_no_step_repeats_anything(
     assert not callers.refused
 
 
-def test_steps_are_counted_where_they_are_large(steps: Steps, daemon: Daemon) -> None:
-    """Each step of more than 10 ms is counted by its direction; smaller ones never are."""
-    with daemon.connect() as connection:
-
-        def counted(offset: float) -> tuple[int, int]:
-            """Return how many steps back and forward are counted while UTC is set once."""
-            before = connection.call("status")["utc"]
-            steps.by(offset)
-            connection.call("take", "utc", 1)
-            after = connection.call("status")["utc"]
-            back, forward = (after[way] - before[way] for way in ("steps_back", "steps_forward"))
-            return back, forward
-
-        for name, size in SIZES.items():
-            begun = time.monotonic()
-            found = [counted(-size), counted(0)]
-            # A thousandth of the time between two readings could be drift: a step of 10 ms may go
-            # either way, and so may one of 11 ms on a machine that is held up for a second.
-            if size < 0.01:
-                assert found == [(0, 0), (0, 0)], name
-            elif size > 0.011 or (size > 0.01 and time.monotonic() - begun < 0.5):
-                assert found == [(1, 0), (0, 1)], name
-
-
-def generations(callers: Callers) -> set[int]:
-    """Let all callers draw; return the generations of what they have been given so far."""
-    callers.draw(5)
-    callers.hang_up()
-    callers.assert_sound()
-    return {clock_seq >> LANE_BITS for _, clock_seq in callers.spaces}
-
-
-@pytest.mark.parametrize(("back", "opened"), [(0.005, 0), (0.05, 1)])
-def test_a_step_back_of_more_than_10_ms_opens_the_next_generation(
-    daemon: Daemon, fake_time: FakeTime, back: float, opened: int
-) -> None:
-    """A smaller step costs a short wait, and no generation."""
-    callers = Callers(daemon)
-    before = generations(callers)
-    fake_time.set(-back)
-    assert len(generations(callers) - before) == opened
-
-
-# --- the order of steady ids, where leases were used
-
-
 @pytest.fixture
 def reaching(fake_time: FakeTime) -> Iterator[Daemon]:
     """A daemon under that clock, whose holders may go on for 20 s."""
-    environment = {**fake_time.environment, "REACH": "20"}
-    with Daemon(module="tests.system.far", environment=environment) as daemon:
+    with far_reaching(20, environment=fake_time.environment) as daemon:
         yield daemon
 
 

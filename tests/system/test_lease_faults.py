@@ -123,8 +123,9 @@ def test_steps_of_utc_with_leases_out(
             fake_time.set(step)
             for holder in drawing:
                 holder.more()
-        told = "uuidd: INFO: 3 leases ended, because UTC was set back"
-        assert daemon.lines.count(told) == int(offset != -0.001)
+        if offset < -0.01:
+            told = "uuidd: INFO: 3 leases ended, because UTC was set back"
+            until(lambda: told in daemon.lines)
         if offset == HOUR:
             assert leases(daemon)["held_for"] > HOUR - 60
             fake_time.set(HOUR + 60)

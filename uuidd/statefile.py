@@ -2,18 +2,7 @@
 
 Its first line holds the format, its version and the SHA-256 of the rest, so damage of any kind is
 found. The rest is JSON. The version is raised when a daemon that knows only an earlier one would
-lose something.
-
-========  ==========================================================================================
-format 1  1,024 generations of 16 lanes; it is read as one without epochs
-format 2  added ``epochs``
-format 3  64 generations of 256 lanes, and ``leases``. A generation of the earlier formats is a part
-          of one of these, whose mark is the highest of its 16 parts.
-format 4  added ``worker``: a number that was set by hand, or a claim to one
-format 5  added ``product``: a hash of the product UUID; and a ``worker`` that is used no more,
-          because a clone of the machine has it too
-format 6  added ``now`` and ``elapsed``: what both clocks said at the save
-========  ==========================================================================================
+lose something; no daemon reads another version than its own.
 """
 
 from __future__ import annotations
@@ -31,16 +20,12 @@ from uuidd.core.timeline.generation import GENERATION_BITS
 from uuidd.core.timeline.state import Node, State
 
 FORMAT = 6
-EARLIEST_FORMAT = 1
-"""The oldest format that is still read."""
 
 _MAGIC = "uuidd-state"
-_EARLIER_GENERATION_BITS = 10
-"""Until format 2."""
 
 
 class UnusableError(Exception):
-    """A state file that cannot be used: damaged, of a newer format, or of another host."""
+    """A state file that cannot be used: damaged, of another format, or of another host."""
 
 
 def encode(state: State) -> bytes:
@@ -67,18 +52,19 @@ def encode(state: State) -> bytes:
 def decode(data: bytes) -> State:
     """Return the state in the bytes of a state file.
 
-    Raises UnusableError, which says what is wrong, for a file that is torn, changed or newer.
+    Raises UnusableError, which says what is wrong: it is torn, changed or of another
+    format.
     """
     head, _, body = data.partition(b"\n")
     words = head.decode("ascii", "replace").split(" ")
     if len(words) != 3 or words[0] != _MAGIC:
         raise UnusableError("it is damaged: its first line is not a uuidd-state line")
-    if words[1] not in map(str, range(EARLIEST_FORMAT, FORMAT + 1)):
-        raise UnusableError(f"it has format {words[1]!r}, and this version reads 1 to {FORMAT}")
+    if words[1] != str(FORMAT):
+        raise UnusableError(f"it has format {words[1]!r}, and this version reads format {FORMAT}")
     if words[2] != f"sha256:{digest(body)}":
         raise UnusableError("it is damaged: its checksum does not match")
     try:
-        return _state(json.loads(body), int(words[1]))
+        return _state(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnusableError(f"it is damaged: {type(error).__name__} {error}") from error
 
@@ -112,35 +98,20 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _state(body: dict[str, object], version: int) -> State:
-    # The version lies outside the checksum, so one that was changed is found by this.
-    if ("leases" in body) != (version >= 3):
-        raise KeyError("leases")
-    if ("worker" in body) != (version >= 4):
-        raise KeyError("worker")
-    if ("product" in body) != (version >= 5):
-        raise KeyError("product")
-    for name in ("now", "elapsed"):
-        if (name in body) != (version >= 6):
-            raise KeyError(name)
-    bits = _EARLIER_GENERATION_BITS if version <= 2 else GENERATION_BITS
-    marks: dict[int, int] = {}
-    for number, mark in _numbers("marks", body["marks"], bits, TICK_BITS).items():
-        whole = number >> bits - GENERATION_BITS
-        marks[whole] = max(mark, marks.get(whole, 0))
+def _state(body: dict[str, object]) -> State:
     return State(
         node=Node(_number(int(str(body["node"]), 16), NODE_BITS), str(body["node_source"])),
         machine=str(body["machine"]),
-        generation=_number(body["generation"], bits) >> bits - GENERATION_BITS,
-        marks=marks,
+        generation=_number(body["generation"], GENERATION_BITS),
+        marks=_numbers("marks", body["marks"], GENERATION_BITS, TICK_BITS),
         floor=_number(body["floor"], TICK_BITS),
         steady=_number(body["steady"], TICK_BITS),
-        epochs={} if version == 1 else _numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
-        leases=0 if version <= 2 else _number(body["leases"], TICK_BITS),
-        worker=_worker(body.get("worker")),
-        product=str(body.get("product", "")),
-        now=_number(body.get("now", 0), TICK_BITS),
-        elapsed=_number(body.get("elapsed", 0), TICK_BITS),
+        epochs=_numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
+        leases=_number(body["leases"], TICK_BITS),
+        worker=_worker(body["worker"]),
+        product=str(body["product"]),
+        now=_number(body["now"], TICK_BITS),
+        elapsed=_number(body["elapsed"], TICK_BITS),
     )
 
 

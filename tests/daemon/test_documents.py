@@ -202,11 +202,10 @@ def test_each_reason_for_a_refusal_is_explained() -> None:
 
 
 def test_the_format_of_the_state_is_that_of_the_code() -> None:
-    earliest, written = statefile.EARLIEST_FORMAT, statefile.FORMAT
     guide = " ".join(text("systemd/README.md").split())
-    assert f"writes format {written}, and reads formats {earliest} to {written}" in guide
-    assert f"does not know format {written} treats the state as lost" in guide
-    assert f"The format is {written}." in text("uuidd/README.md")
+    assert f"This version writes and reads format {statefile.FORMAT}." in guide
+    assert f"does not know format {statefile.FORMAT} treats the state as lost" in guide
+    assert f"The format is {statefile.FORMAT}." in text("uuidd/README.md")
 
 
 def test_each_name_in_how_to_add_a_kind_is_in_the_code() -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.test_statefile import GOLDEN
 from tests.rig import PATIENCE, Daemon
 from uuidd.core.timeline.state import State
 from uuidd.refused import Refused
 from uuidd.server.settings import Settings
-from uuidd.server.startup import epochs_with, started
+from uuidd.server.startup import started
 from uuidd.statefile import decode
 
 EPOCH = 1_420_070_400_000
@@ -102,12 +101,6 @@ def test_without_a_number_any_epoch_will_do(place: Path) -> None:
     """No Snowflake is made with it, and what is known of epochs stays."""
     begun(place, 5, EPOCH)
     assert begun(place, None, LATER).epochs == {5: EPOCH}
-
-
-def test_a_state_of_the_format_before_is_used_and_knows_no_epochs() -> None:
-    """The first start after the upgrade keeps the one that it is given."""
-    settings = Settings(None, Path("/state"), worker=5, epoch=LATER)
-    assert epochs_with(settings, decode(GOLDEN)) == {5: LATER}
 
 
 def test_without_a_number_the_daemon_starts_before_the_epoch(place: Path) -> None:

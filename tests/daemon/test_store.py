@@ -110,7 +110,7 @@ def test_a_newer_file_is_set_aside(store: FolderStore) -> None:
     assert store.load() is None
     assert store.lost
     assert store.set_aside == (
-        f"it has format '{FORMAT + 1}', and this version reads 1 to {FORMAT};"
+        f"it has format '{FORMAT + 1}', and this version reads format {FORMAT};"
         " set aside as state.unusable-1"
     )
     assert (store.folder / "state.unusable-1").read_bytes() == newer

@@ -200,6 +200,10 @@ STATE = b"""\
  "floor": 0,
  "steady": 138648505420000001,
  "leases": 138648505420000002,
+ "now": 138648505420000003,
+ "elapsed": 36000000000,
+ "worker": null,
+ "product": "",
  "epochs": {
   "5": 1288834974657
  },
@@ -212,8 +216,7 @@ STATE = b"""\
 
 STATES: list[Case] = [
     (STATE, "ok"),
-    # As format 2 had it, with 1,024 generations.
-    (STATE.replace(b' "leases": 138648505420000002,\n', b"").replace(b"51", b"828"), "ok"),
+    (STATE.replace(b' "leases": 138648505420000002,\n', b""), "UnusableError"),
     # Without the checksum that the target puts before all others.
     (b"!" + STATE, "UnusableError"),
     (b"!", "UnusableError"),

@@ -10,7 +10,7 @@ from tests.fuzzing import corpus
 from tests.fuzzing.mutations import Mutations
 from tests.fuzzing.spans import of_words
 from tests.fuzzing.target import Broken, Target
-from uuidd.statefile import UnusableError, decode, encode
+from uuidd.statefile import FORMAT, UnusableError, decode, encode
 
 _BARE = b"!"
 """Before an input that is the whole file; to any other a head with the right checksum is given."""
@@ -42,8 +42,7 @@ def states(data: bytes) -> Sequence[str]:
         data = data[1:]
     else:
         digest = hashlib.sha256(data).hexdigest()
-        version = 3 if b'"leases"' in data else 2
-        data = f"uuidd-state {version} sha256:{digest}\n".encode() + data
+        data = f"uuidd-state {FORMAT} sha256:{digest}\n".encode() + data
     try:
         state = decode(data)
     except UnusableError as unusable:

@@ -64,7 +64,7 @@ class State:
         """Whether the machine with this *product* is another one than the state's.
 
         If one of the two is not known they count as the same: the user that runs the daemon may not
-        have the right to read it, and until format 4 the state had none.
+        have the right to read it.
         """
         return "" not in (self.product, product) and self.product != product
 

@@ -47,8 +47,8 @@ WORLDS = (
     "--ticks 2 --ring 2 --restarts 2 --failures 0",
     "--ticks 2 --ring 2 --restarts 1 --failures 0 --nodes random given",
     "--ticks 2 --ring 2 --restarts 1 --volatile --failures 0",
-    "--ticks 3 --timelines steady --restarts 1",
-    "--ticks 1 --ring 2 --timelines utc steady --restarts 1 --failures 0",
+    "--ticks 3 --no-utc --steady --restarts 1",
+    "--ticks 1 --ring 2 --steady --restarts 1 --failures 0",
 )
 """Small hosts of which every state is visited, larger than those of the ordinary run."""
 

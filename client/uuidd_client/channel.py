@@ -49,7 +49,7 @@ from uuidd.core.ids.snowflake import time_field
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, TIMES, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
-from uuidd.core.timeline.volatile import TOLERANCE
+from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.typed import TYPE_CHECKING, Any, NamedTuple
 from uuidd.core.wire.methods import seconds_to_ask_again
 from uuidd_client.connection import Connection, Silence

@@ -7,8 +7,7 @@ from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd.core.timeline import Lane, NoneFree
-from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, Slew
-from uuidd.core.timeline.volatile import TOLERANCE
+from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, TOLERANCE, Slew
 from uuidd_client.system import ClientClock, random_bits
 
 MAX_LEAD = MAX_LEAD_SECONDS * TICKS_PER_SECOND

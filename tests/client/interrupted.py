@@ -14,7 +14,7 @@ import warnings
 from types import FrameType
 
 # Before the signals: an import that a signal broke off is CPython's own business.
-import uuidd.core.timeline.volatile
+import uuidd.core.timeline.slew
 import uuidd.core.wire.libuuid
 import uuidd.core.wire.methods
 import uuidd.core.wire.rpc  # noqa: F401

@@ -11,7 +11,7 @@ from tests.client.fakes import START, Time
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.volatile import TOLERANCE
+from uuidd.core.timeline.slew import TOLERANCE
 from uuidd_client.fallback import MAX_LEAD, STILL_SECONDS, Fallback
 
 SECOND = TICKS_PER_SECOND

@@ -1,43 +1,172 @@
-"""Visiting every state of a small world.
+"""Visiting every state of a small world, and what its hosts have in common.
 
-A state is bytes, so that nothing that bears on what happens next can be left out of it.
+A state is bytes, and a host is made again from them. So nothing that bears on what happens next can
+be left out of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, get_args, get_type_hints
 from unittest.mock import patch
 
 from tests.judge import Repeated
+from uuidd.core.timeline.ring import Ring
+from uuidd.core.timeline.state import Horizon, State
+from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.timelines import Timelines
 
 NONE = 255
 """A byte that stands for None."""
+
+FIRST = 2
+"""The lowest UTC: two ticks from there are past zero, where unused generations begin."""
+
+_UNSAVED = Horizon()
 
 
 class OutOfBounds(Exception):
     """The world ends here."""
 
 
-class Host(Protocol):
-    """A small host in one of its states."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How large a world is: *ticks* values of UTC, *ring* generations.
 
-    def moves(self) -> Iterable[object]:
+    At most *failures* saves fail before one completes, and the daemon starts again at most
+    *restarts* times. *moved* lets the folder of the state be moved away, which voids the saves so
+    far.
+    """
+
+    ticks: int = 3
+    ring: int = 1
+    restarts: int = 1
+    failures: int = 0
+    moved: bool = False
+
+    @property
+    def readings(self) -> range:
+        """Every value that UTC may have."""
+        return range(FIRST, FIRST + self.ticks)
+
+
+class Host:
+    """A small host in one of its states: what is in its memory, and what its disk may hold."""
+
+    timelines: Timelines
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.last = FIRST + bounds.ticks
+        """The highest S."""
+        self.disk: list[State | None] = [None]
+        self.flight: State | None = None
+        self.restarts = self.failures = self.elapsed = 0
+        self.closed = False
+
+    def moves(self) -> Iterator[Any]:
         """Return all that may happen."""
-        ...
+        raise NotImplementedError
 
     def happen(self, move: Any) -> None:
         """Let it happen. Raises Repeated, or OutOfBounds."""
-        ...
+        raise NotImplementedError
 
     def freeze(self) -> bytes:
         """Return the state."""
-        ...
+        raise NotImplementedError
 
+    def close(self) -> None:
+        """Let the daemon stop."""
+        self.timelines.close()
+        self.closed = True
+
+    def write(self, state: State) -> None:
+        """Let a save get under way."""
+        self.flight = state
+        if state not in self.disk:
+            self.disk.append(state)
+
+    def end_save(self, *, completed: bool) -> None:
+        """Let the save end."""
+        state, self.flight = self.flight, None
+        assert state is not None
+        self.timelines.end_save(state, completed=completed)
+        self.failures = 0 if completed else self.failures + 1
+        if completed:
+            self.disk = [state]
+
+    def turned(self) -> list[int]:
+        """Return the numbers of the generations, that of the open one first."""
+        ring = self.timelines.utc.ring
+        return [(ring.number + step) % ring.size for step in range(ring.size)]
+
+
+def freeze_ring(ring: Ring, turned: list[int]) -> Iterator[int]:
+    """Return as bytes what bears on which generation opens, and on what it may give out."""
+    # What bars the search of the ring counts while none is open, and is set when that begins.
+    yield ring.none_before if ring.open is None else 0
+    # The open one's mark is not read again before it is set again.
+    yield ring.marks.get(ring.number, 0) if ring.open is None else 0
+    for number in turned[1:]:
+        yield ring.marks.get(number, 0)
+    for number in turned:
+        yield from _freeze_horizon(ring.horizons.get(number, _UNSAVED))
+
+
+def thaw_ring(at: Iterator[int], ring: Ring) -> None:
+    """Bring *ring* to what was frozen; none is open."""
+    ring.none_before = next(at)
+    ring.marks = thaw_marks(at, ring.size)
+    ring.horizons = {number: _thaw_horizon(at) for number in range(ring.size)}
+    ring.number, ring.horizon, ring.open = 0, ring.horizon_of(0), None
+
+
+def thaw_marks(at: Iterator[int], size: int) -> dict[int, int]:
+    """Return the marks of *size* generations, of which 0 is none."""
+    return {number: mark for number in range(size) if (mark := next(at))}
+
+
+def freeze_steady(steady: Steady, elapsed: int) -> Iterator[int]:
+    """Return as bytes what bears on what *steady* gives out."""
+    # Two ticks of elapsed time are one of S. Without slewing, no time that elapsed counts.
+    ran, rest = divmod(elapsed - steady.slew.since, 2)
+    yield from (steady.slew.tick + ran, rest) if steady.rollback == "slew" else (0, 0)
+    yield from (steady.next, steady.held_until)
+    yield from _freeze_horizon(steady.horizon)
+
+
+def thaw_steady(at: Iterator[int], steady: Steady) -> int:
+    """Bring *steady* to what was frozen, and return what elapsed since S was at its tick."""
+    steady.slew.begin(next(at), elapsed=0)
+    rest, steady.lane.next, steady.held_until = next(at), next(at), next(at)
+    steady.horizon = _thaw_horizon(at)
+    return rest
+
+
+def _freeze_horizon(horizon: Horizon) -> tuple[int, int]:
+    return horizon.saved, byte(horizon.in_flight)
+
+
+def _thaw_horizon(at: Iterator[int]) -> Horizon:
+    return Horizon(next(at), or_none(next(at)))
+
+
+def byte(number: int | None) -> int:
+    """Return the byte that stands for a number, or for None."""
+    return NONE if number is None else number
+
+
+def or_none(byte: int) -> int | None:
+    """Return what a byte stands for."""
+    return None if byte == NONE else byte
+
+
+# --- all of them
 
 Thaw = Callable[[bytes], Host]
 """Returns the host that is in a state."""
@@ -85,11 +214,24 @@ def explore(beginnings: Iterable[bytes], thaw: Thaw) -> Seen:
     return Seen(len(came_from), moves, depth)
 
 
-def tell(bounds: object, explore: Callable[[], Seen]) -> int:
-    """Visit every state of a world with these *bounds*, and print how many there are."""
+def main(module: str, bounds: type[Any], explore: Callable[[Any], Seen], given: list[str]) -> int:
+    """Visit every state of a world with the *bounds* of a command line, and tell how many."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=bounds.__doc__)
+    hints = get_type_hints(bounds)
+    for field in fields(bounds):
+        name, hint = f"--{field.name.replace('_', '-')}", hints[field.name]
+        if hint is bool:
+            parser.add_argument(name, default=field.default, action=argparse.BooleanOptionalAction)
+        elif hint is int:
+            parser.add_argument(name, default=field.default, type=int, metavar="N")
+        elif isinstance(field.default, tuple):
+            parser.add_argument(name, default=field.default, nargs="+")
+        else:
+            parser.add_argument(name, default=field.default, choices=get_args(hint))
+    chosen = bounds(**vars(parser.parse_args(given)))
     begun = time.monotonic()
-    seen = explore()
-    sys.stdout.write(f"{bounds}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
+    seen = explore(chosen)
+    sys.stdout.write(f"{chosen}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
     return 0
 
 

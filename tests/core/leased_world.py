@@ -33,7 +33,6 @@ Blocks are taken here to open generations only; ``small_world`` looks at what th
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -42,58 +41,50 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.core import exploring
-from tests.core.exploring import NONE, OutOfBounds, Seen
+from tests.core.exploring import (
+    FIRST,
+    NONE,
+    OutOfBounds,
+    Seen,
+    freeze_ring,
+    freeze_steady,
+    or_none,
+    thaw_marks,
+    thaw_ring,
+    thaw_steady,
+)
 from tests.core.switching import take
 from tests.judge import Repeated, Span, compare
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import BLOCK_LANES
-from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave
 from uuidd.core.timeline.page import HORIZON_AT, TOKENS_AT, Lease
-from uuidd.core.timeline.snapshots import LeasesSnapshot, SteadySnapshot, UtcSnapshot
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 
-FIRST = 2
-"""The lowest UTC."""
-
 NODE = Node(1 | MULTICAST, "random")
-
-_UNSAVED = Horizon()
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """How large the world is: *ticks* values of UTC, *ring* generations, *lanes* to lease.
+class Bounds(exploring.Bounds):
+    """How large the world is, beside what all worlds have: *lanes* to lease, and so on.
 
-    At most *holders* may still use a tick. At most *failures* saves fail before one completes, and
-    the daemon starts again at most *restarts* times. *reach* is how far saves reach. *lost*, if it
-    is not 0, lets a start find no state, and is how far UTC may then be behind what was shown.
-    *moved* lets the folder of the state be moved away, which voids the saves so far. *volatile*
+    At most *holders* may still use a tick. *reach* is how far saves reach. *lost*, if it is not 0,
+    lets a start find no state, and is how far UTC may then be behind what was shown. *volatile*
     lets a request wait for a save no longer. *ordered* looks at the order of steady ids.
     """
 
-    ticks: int = 3
-    ring: int = 1
     lanes: int = 1
     holders: int = 2
-    restarts: int = 1
-    failures: int = 0
     reach: int = 1
     lost: int = 0
-    moved: bool = False
     volatile: bool = False
     ordered: bool = False
-
-    @property
-    def readings(self) -> range:
-        """Every value that UTC may have."""
-        return range(FIRST, FIRST + self.ticks)
 
 
 class Move(NamedTuple):
@@ -129,26 +120,22 @@ class Holder:
         return self.page[TOKENS_AT + self.lease.lane] == self.lease.token
 
 
-class Host:
-    """A host: what is in its memory, what its disk may hold, and which ticks were used."""
+class Host(exploring.Host):
+    """A host, and which ticks were used."""
 
-    timelines: Timelines
     page: list[int]
 
     def __init__(self, bounds: Bounds) -> None:
+        super().__init__(bounds)
         self.bounds = bounds
-        self.disk: list[State | None] = [None]
-        self.flight: State | None = None
-        self.restarts = self.failures = 0
-        self.closed = False
         self.holders: list[Holder] = []
         self.used = [0] * bounds.lanes
         """The ticks used of each lane, as bits."""
         self.ends = [0] * bounds.ring
         """Past the last tick used of each generation."""
         self.tokens = 0
-        self.utc = self.elapsed = 0
-        """The clocks of an ordered world."""
+        self.utc = 0
+        """UTC in an ordered world."""
         self.noticed = 0
         """How far UTC was past the boot time when the daemon read them last."""
         self.had = 0
@@ -241,17 +228,16 @@ class Host:
             case "turn volatile":
                 self.timelines.utc.use_volatile("no save")
             case "close":
-                self.timelines.close()
-                self.closed = True
+                self.close()
             case "void saves":
                 self.timelines.void_saves()
             case "begin save":
                 self._notice(at)
                 self._begin_save(at)
                 if self.bounds.ordered:
-                    self._end_save(completed=True)
+                    self.end_save(completed=True)
             case "save completes" | "save fails":
-                self._end_save(completed=move.what == "save completes")
+                self.end_save(completed=move.what == "save completes")
             case "restart":
                 self.restarts += 1
                 loaded = self.disk[move.which]
@@ -272,20 +258,15 @@ class Host:
         at = Reading(self.utc, self.elapsed)
         if (
             self.bounds.ordered
-            and self.timelines.steady.read(now=at.now, elapsed=at.elapsed) > self._last
+            and self.timelines.steady.read(now=at.now, elapsed=at.elapsed) > self.last
         ):
             raise OutOfBounds
-
-    @property
-    def _last(self) -> int:
-        """The highest S."""
-        return FIRST + self.bounds.ticks
 
     def _counts(self, holder: Holder) -> bool:
         """Whether a holder may still use a tick, or the daemon its connection."""
         if holder.connected or holder.steps == 2:
             return True
-        horizon = FIRST + self.bounds.ticks
+        horizon = self.last
         if holder.page is not self.page:
             horizon = min(horizon, holder.page[HORIZON_AT])
         return holder.valid and holder.next < horizon
@@ -316,7 +297,7 @@ class Host:
 
     def _restore(self, utc: Utc, steady: Steady) -> None:
         # Blocks are in order in each generation alone, so that order costs no states.
-        utc.restore(utc.snapshot()._replace(short_next=0))
+        utc.short_next = 0
         self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
 
     def _notice(self, at: Reading) -> None:
@@ -360,7 +341,7 @@ class Host:
         assert opened is not None
         if at.now < self.had:
             raise Repeated(f"leased at {at.now}, which is below {self.had}, which was used before")
-        if lease.begin > FIRST + self.bounds.ticks:
+        if lease.begin > self.last:
             raise OutOfBounds
         self.holders.append(Holder(lease, opened.number, self.page))
 
@@ -371,17 +352,7 @@ class Host:
         for number, end in enumerate(self.ends):
             if state.marks.get(number, 0) < end:
                 raise Repeated(f"{state} does not cover leases of {number}, used up to {end}")
-        self.flight = state
-        if state not in self.disk:
-            self.disk.append(state)
-
-    def _end_save(self, *, completed: bool) -> None:
-        state, self.flight = self.flight, None
-        assert state is not None
-        self.timelines.end_save(state, completed=completed)
-        self.failures = 0 if completed else self.failures + 1
-        if completed:
-            self.disk = [state]
+        self.write(state)
 
     # --- what a holder does
 
@@ -417,27 +388,21 @@ class Host:
 
     def freeze(self) -> bytes:
         """Return as bytes all that bears on what happens next."""
-        utc, ring = self.timelines.utc.snapshot(), self.bounds.ring
-        turned = [(utc.number + step) % ring for step in range(ring)]
+        utc, turned = self.timelines.utc, self.turned()
+        steady = (*freeze_steady(self.timelines.steady, self.elapsed),)
+        out = [*steady] if self.bounds.ordered else []
         rows = sorted({self._row(state, turned) for state in self.disk})
         flight = NONE if self.flight is None else rows.index(self._row(self.flight, turned))
-        out = [self.restarts, self.failures, self.closed, self._half_ticks, flight, len(rows)]
+        out += (self.restarts, self.failures, self.closed, flight, len(rows))
         for row in rows:
             out += row
-        # Counts while none is open alone, and is set when that begins.
-        out.append(utc.none_before if utc.generation is None else 0)
-        # The open one's mark is not read again before it is set again.
-        out.append(0 if utc.generation is not None else utc.marks.get(utc.number, 0))
-        out += [utc.marks.get(number, 0) for number in turned[1:]]
-        for number in turned:
-            horizon = utc.horizons.get(number, _UNSAVED)
-            out += (horizon.saved, _byte(horizon.in_flight), self.ends[number])
-        opened = utc.generation
-        out += (NONE, 0) if opened is None else (opened.begin, opened.top)
+        out += freeze_ring(utc.ring, turned)
+        out += [self.ends[number] for number in turned]
+        out += (NONE, 0) if utc.ring.open is None else (utc.ring.open.begin, utc.ring.open.top)
         out.append(utc.volatile is not None)
         self._freeze_leases(out)
         if self.bounds.ordered:
-            self._freeze_clocks(out)
+            out += (self.utc, self.noticed + self.elapsed, self.had)
         holders = sorted(self._freeze_holder(holder, turned) for holder in self.holders)
         return bytes(out) + b"".join(holders)
 
@@ -449,22 +414,11 @@ class Host:
         if self.bounds.ordered:
             steady = state.steady
             # No floor lies past the highest S, so a larger step would be no other.
-            expected = min(state.now + self.elapsed - state.elapsed, self._last)
+            expected = min(state.now + self.elapsed - state.elapsed, self.last)
         return (turned.index(state.generation), state.leases, steady, expected, *marks)
 
-    def _freeze_clocks(self, out: list[int]) -> None:
-        steady = self.timelines.steady.snapshot()
-        ran = (self.elapsed - steady.elapsed) // 2
-        out += (self.utc, self.noticed + self.elapsed, self.had)
-        out += (steady.next, steady.slewed_from + ran, steady.saved, _byte(steady.in_flight))
-
-    @property
-    def _half_ticks(self) -> int:
-        """Two ticks of elapsed time are one of S; this is what is left."""
-        return (self.elapsed - self.timelines.steady.snapshot().elapsed) % 2
-
     def _freeze_leases(self, out: list[int]) -> None:
-        leases = self.timelines.utc.leases.snapshot()
+        leases = self.timelines.utc.leases
         read = leases.users or any(holder.page is self.page for holder in self.holders)
         # Nobody reads the horizon otherwise, before it is set again.
         out.append(self.page[HORIZON_AT] if read else 0)
@@ -493,69 +447,48 @@ def any_steady() -> Steady:
     return Steady(0, now=FIRST, elapsed=0)
 
 
-def _byte(tick: int | None) -> int:
-    return NONE if tick is None else tick
-
-
-def _or_none(byte: int) -> int | None:
-    return None if byte == NONE else byte
-
-
 def thaw(frozen: bytes, bounds: Bounds) -> Host:
     """Return the host that was frozen to these bytes."""
     host = Host(bounds)
     at = iter(frozen)
-    ring = range(bounds.ring)
-    host.restarts, host.failures, closed, host.elapsed, flight, count = (next(at) for _ in range(6))
-    host.closed = bool(closed)
+    steady = any_steady()
+    if bounds.ordered:
+        host.elapsed = thaw_steady(at, steady)
+    host.restarts, host.failures, closed, flight, count = (next(at) for _ in range(5))
     host.disk = [_thaw_state(at, bounds, host.elapsed) for _ in range(count)]
     host.flight = None if flight == NONE else host.disk[flight]
-    none_before = next(at)
-    marks = {number: mark for number in ring if (mark := next(at))}
-    horizons = {}
-    for number in ring:
-        horizons[number] = Horizon(next(at), _or_none(next(at)))
-        host.ends[number] = next(at)
-    begin, top = next(at), next(at)
-    opened = None
-    if begin != NONE:
-        opened = Generation(0, node=NODE.value, begin=begin)
-        opened.lanes[0].next = opened.top = top
-    volatile = Generation(0, node=NODE.value, begin=0) if next(at) else None
     host.page = [0] * (TOKENS_AT + BLOCK_LANES + bounds.lanes)
     leases = Leases(0, host.page)
     utc = Utc(None, machine="", now=0, random=host.random, ring=bounds.ring, leases=leases)
-    utc.restore(
-        UtcSnapshot(NODE, 0, 0, marks, horizons, none_before, 0, opened, volatile, host.closed)
-    )
-    host.page[HORIZON_AT], floor, top = (next(at) for _ in range(3))
-    users, rests = {}, {}
+    thaw_ring(at, utc.ring)
+    host.ends = [next(at) for _ in range(bounds.ring)]
+    begin, top = next(at), next(at)
+    if begin != NONE:
+        utc.ring.open = Generation(0, node=NODE.value, begin=begin)
+        utc.ring.open.lanes[0].next = utc.ring.open.top = top
+    if next(at):
+        utc.use_volatile("")
+    host.page[HORIZON_AT], leases.floor, leases.top = (next(at) for _ in range(3))
     for lane in range(bounds.lanes):
         user, until, host.used[lane] = (next(at) for _ in range(3))
         if user:
-            users[BLOCK_LANES + lane] = 0
+            leases.users[BLOCK_LANES + lane] = 0
         if until:
-            rests[BLOCK_LANES + lane] = (0, until)
-    leases.restore(LeasesSnapshot(host.page, users, rests, 0, floor, top, used=False))
-    steady = _thaw_clocks(at, host) if bounds.ordered else any_steady()
+            leases.rests[BLOCK_LANES + lane] = (0, until)
+    if bounds.ordered:
+        host.utc, expected, host.had = (next(at) for _ in range(3))
+        host.noticed = expected - host.elapsed
     while (lane := next(at, NONE)) != NONE:
         host.holders.append(_thaw_holder(lane, at, host))
     host._restore(utc, steady)
+    if closed:
+        host.close()
     return host
-
-
-def _thaw_clocks(at: Iterator[int], host: Host) -> Steady:
-    host.utc, expected, host.had = (next(at) for _ in range(3))
-    host.noticed = expected - host.elapsed
-    after, slewed_from, saved, in_flight = *(next(at) for _ in range(3)), _or_none(next(at))
-    steady = any_steady()
-    steady.restore(SteadySnapshot(after, slewed_from, 0, 0, saved, in_flight, host.closed))
-    return steady
 
 
 def _thaw_state(at: Iterator[int], bounds: Bounds, elapsed: int) -> State | None:
     generation, leases, steady, now = (next(at) for _ in range(4))
-    marks = {number: mark for number in range(bounds.ring) if (mark := next(at))}
+    marks = thaw_marks(at, bounds.ring)
     if generation == NONE:
         return None
     return State(NODE, "", generation, marks, 0, steady, leases=leases, now=now, elapsed=elapsed)
@@ -571,7 +504,7 @@ def _thaw_holder(lane: int, at: Iterator[int], host: Host) -> Holder:
         page[HORIZON_AT] = horizon
     if valid:
         page[TOKENS_AT + lane] = token
-    holder = Holder(Lease(lane, 0, 0, token, after), _or_none(number), page)
+    holder = Holder(Lease(lane, 0, 0, token, after), or_none(number), page)
     holder.steps, holder.now, holder.connected = steps, now, bool(connected)
     return holder
 
@@ -584,7 +517,6 @@ def small_units(bounds: Bounds) -> AbstractContextManager[None]:
     return exploring.constants(
         {
             "utc.TOLERANCE": 0,
-            "volatile.TOLERANCE": 0,
             "timelines.TOLERANCE": 0,
             "generation.BLOCK_LANES": 2,
             "leases.LANES": BLOCK_LANES + bounds.lanes,
@@ -611,18 +543,7 @@ def explore(bounds: Bounds) -> Seen:
 
 def main(arguments: list[str]) -> int:
     """Visit every state of a world as large as *arguments* say, and tell how many there are."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.core.leased_world",
-        description="Visit every state of a small host with leases.",
-    )
-    standard = Bounds()
-    for name in "ticks", "ring", "lanes", "holders", "restarts", "failures", "reach", "lost":
-        parser.add_argument(f"--{name}", type=int, default=getattr(standard, name), metavar="N")
-    parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
-    parser.add_argument("--ordered", action="store_true", help="look at the order of steady ids")
-    parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
-    bounds = Bounds(**vars(parser.parse_args(arguments)))
-    return exploring.tell(bounds, partial(explore, bounds))
+    return exploring.main("tests.core.leased_world", Bounds, explore, arguments)
 
 
 if __name__ == "__main__":

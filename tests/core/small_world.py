@@ -5,8 +5,7 @@ How it works
 1. The product's timelines run over a few ticks. UTC is an argument of every call, so at each call
    it has any value of its range, whatever it was before. CLOCK_BOOTTIME goes on by 0 to 2 ticks at
    each. ``TOLERANCE``, and the 20 s after a lost state, are a few ticks too while this runs.
-2. A state is written as bytes, and the timelines are restored from them by their snapshots. So
-   nothing that bears on what happens next can be left out.
+2. A state is written as bytes, and the timelines are made again from them (``exploring``).
 3. States that differ in names alone are one: generations are counted from the open one on, random
    nodes are named in order, CLOCK_BOOTTIME counts from where S last was UTC.
 4. The disk holds one of a *set* of states: the last completed save, and any begun since, each of
@@ -25,7 +24,6 @@ How it works
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -34,23 +32,28 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.core import exploring
-from tests.core.exploring import NONE, OutOfBounds, Seen
+from tests.core.exploring import (
+    FIRST,
+    NONE,
+    OutOfBounds,
+    Seen,
+    freeze_ring,
+    freeze_steady,
+    thaw_marks,
+    thaw_ring,
+    thaw_steady,
+)
 from tests.core.switching import take
 from tests.judge import Repeated, Span, compare, of_block
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import LANE_BITS, LANES
-from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
-from uuidd.core.timeline.snapshots import SteadySnapshot, UtcSnapshot
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
-
-FIRST = 2
-"""The lowest UTC: two ticks from there are past zero, where unused generations begin."""
 
 FRESH = 100
 """Nodes drawn in a move have numbers past it; those that are known already have lower ones."""
@@ -71,28 +74,23 @@ REACH = 1
 FAR = 2
 """From this lead of steady on, saves add nothing to it: the bare reach is 0 here."""
 
-_UNSAVED = Horizon()
-
 NODES = {number: Node(number | MULTICAST, "random") for number in range(1, UNNAMED)}
 NODES[GIVEN] = Node(GIVEN | MULTICAST, "given")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """How large the world is: *ticks* values of UTC, *ring* generations, and so on.
+class Bounds(exploring.Bounds):
+    """How large the world is, beside what all worlds have.
 
-    At most *lanes* lanes of a generation serve whole blocks, at most *failures* saves fail before
-    one completes, and the daemon starts again at most *restarts* times. *nodes* are the nodes that
-    a start may be told to use. *avoid* lets libuuid's clock file name any generation, or none.
-    *moved* lets the folder of the state be moved away, which voids the saves so far. At most
-    *renewals* times the host is renewed, as after it was cloned.
+    At most *lanes* lanes of a generation serve whole blocks. *nodes* are the nodes that a start may
+    be told to use, ``random`` or ``given``. *avoid* lets libuuid's clock file name any generation,
+    or none. At most *renewals* times the host is renewed, as after it was cloned.
 
     Two simplifications let more happen here than on a host. Without *order*, each short block may
     be the first one, or may have to lie past now. Without *volatile*, the volatile node is drawn
     again at each move.
     """
 
-    ticks: int = 3
     ring: int = 4
     lanes: int = 1
     restarts: int = 2
@@ -104,16 +102,10 @@ class Bounds:
     steady: bool = False
     volatile: bool = False
     order: bool = False
-    moved: bool = False
     renewals: int = 0
     rollback: Rollback = "slew"
     max_lead: int = 100
     held: int = 2
-
-    @property
-    def readings(self) -> range:
-        """Every value that UTC may have."""
-        return range(FIRST, FIRST + self.ticks)
 
 
 class Move(NamedTuple):
@@ -130,42 +122,18 @@ class Move(NamedTuple):
     node: str = ""
 
 
-class Host:
-    """A host: what is in its memory, what its disk may hold, and what was given out."""
-
-    __slots__ = (
-        "bounds",
-        "closed",
-        "disk",
-        "drawn",
-        "elapsed",
-        "ends",
-        "failures",
-        "flight",
-        "forgotten",
-        "nodes",
-        "renewals",
-        "restarts",
-        "steady_end",
-        "timelines",
-        "used",
-    )
-
-    timelines: Timelines
+class Host(exploring.Host):
+    """A host, and what was given out."""
 
     def __init__(self, bounds: Bounds) -> None:
+        super().__init__(bounds)
         self.bounds = bounds
-        self.disk: list[State | None] = [None]
-        self.flight: State | None = None
-        self.restarts = self.failures = self.renewals = 0
-        self.closed = False
+        self.renewals = 0
         self.ends: dict[tuple[int, int], list[int]] = {}
         """Past the last tick given, of each lane, by node and generation."""
         self.steady_end = 0
         self.forgotten = 0
         """Past the last tick given under the fixed node before the state was lost."""
-        """Whether anything was given out since this was made."""
-        self.elapsed = 0
         self.nodes = FRESH
         self.drawn = 0
         self.used: int | None = None
@@ -178,8 +146,9 @@ class Host:
         return self.drawn
 
     def any_utc(self) -> Utc:
-        """Return a utc timeline to restore, or for a world without utc."""
-        return Utc(None, machine="", now=FIRST, random=self.random, ring=self.bounds.ring)
+        """Return a utc timeline to bring to a state, or for a world without utc."""
+        ring, node = self.bounds.ring, NODES[GIVEN]
+        return Utc(None, machine="", now=FIRST, random=self.random, node=node, ring=ring)
 
     # --- what may happen to it
 
@@ -270,11 +239,10 @@ class Host:
                 self._take_utc(move.asked, at, whole=move.what == "take whole")
             case "take, held back":
                 # As if the last short block had been one of now; a generation may open all the same
-                utc = self.timelines.utc
-                utc.restore(utc.snapshot()._replace(short_next=move.now + 1))
+                self.timelines.utc.short_next = move.now + 1
                 self._avoid(move.number)
                 self._take_utc(move.asked, at, whole=False)
-                utc.restore(utc.snapshot()._replace(short_next=0))
+                self.timelines.utc.short_next = 0
             case "take steady" | "take steady whole":
                 self._take_steady(move.asked, at, whole=move.what == "take steady whole")
             case "turn volatile":
@@ -288,24 +256,18 @@ class Host:
             case "begin save":
                 self._begin_save(at, move.number)
             case "save completes":
-                self._end_save(completed=True)
+                self.end_save(completed=True)
             case "save fails":
-                self._end_save(completed=False)
+                self.end_save(completed=False)
             case "close":
-                self.timelines.close()
-                self.closed = True
+                self.close()
             case "restart":
                 self.start(move, self.disk[move.found], lost=self.disk[move.found] is None)
             case _:
                 self._lose(move)
         steady = self.timelines.steady
-        if self.bounds.steady and steady.read(now=at.now, elapsed=self.elapsed) > self._last:
+        if self.bounds.steady and steady.read(now=at.now, elapsed=self.elapsed) > self.last:
             raise OutOfBounds
-
-    @property
-    def _last(self) -> int:
-        """The highest S."""
-        return FIRST + self.bounds.ticks
 
     def _avoid(self, number: int) -> None:
         self.used = None if number == 0 else number - 1 << LANE_BITS
@@ -354,17 +316,7 @@ class Host:
         volatile = self.timelines.utc.volatile
         if volatile is not None and state.node.value == volatile.node:
             raise Repeated(f"a volatile node is saved: {state}")
-        self.flight = state
-        if state not in self.disk:
-            self.disk.append(state)
-
-    def _end_save(self, *, completed: bool) -> None:
-        state, self.flight = self.flight, None
-        assert state is not None
-        self.timelines.end_save(state, completed=completed)
-        self.failures = 0 if completed else self.failures + 1
-        if completed:
-            self.disk = [state]
+        self.write(state)
 
     # --- what must hold
 
@@ -425,8 +377,7 @@ class Host:
 
     def freeze(self) -> bytes:
         """Return as bytes all that bears on what happens next."""
-        utc, ring = self.timelines.utc.snapshot(), self.bounds.ring
-        turned = [(utc.number + step) % ring for step in range(ring)]
+        utc, turned = self.timelines.utc, self.turned()
         names = {utc.node.value: GIVEN if utc.node.fixed else 1}
         if "given" in self.bounds.nodes:
             names[NODES[GIVEN].value] = GIVEN
@@ -441,7 +392,7 @@ class Host:
         if self.bounds.utc:
             self._freeze_utc(out, names, turned)
         if self.bounds.steady:
-            self._freeze_steady(out)
+            out += (self.steady_end, *freeze_steady(self.timelines.steady, self.elapsed))
         return bytes(out)
 
     def _rows(self, names: dict[int, int], turned: list[int]) -> list[list[int]]:
@@ -474,19 +425,12 @@ class Host:
         ]
 
     def _freeze_utc(self, out: list[int], names: dict[int, int], turned: list[int]) -> None:
-        utc = self.timelines.utc.snapshot()
-        # What bars the search of the ring counts while none is open, and is set when that begins.
-        none_before = utc.none_before if utc.generation is None else 0
-        floor = utc.floor if utc.node.fixed else 0
-        out += (self.forgotten, names[utc.node.value], floor, none_before)
+        utc = self.timelines.utc
+        floor = utc.ring.floor if utc.node.fixed else 0
+        out += (self.forgotten, names[utc.node.value], floor)
         if self.bounds.order:
             out.append(utc.short_next)
-        # The open one's mark is not read again before it is set again.
-        out.append(0 if utc.generation is not None else utc.marks.get(utc.number, 0))
-        out += [utc.marks.get(number, 0) for number in turned[1:]]
-        for number in turned:
-            horizon = utc.horizons.get(number, _UNSAVED)
-            out += (horizon.saved, NONE if horizon.in_flight is None else horizon.in_flight)
+        out += freeze_ring(utc.ring, turned)
         for node in sorted(names, key=names.__getitem__):
             out.append(names[node])
             out += [max(self.ends.get((node, number), (0,))) for number in turned]
@@ -505,14 +449,6 @@ class Host:
                 lane.next < end for lane, end in zip(lanes, row, strict=True)
             ):
                 raise Repeated(f"{[lane.next for lane in lanes]} are free, {row} were given")
-
-    def _freeze_steady(self, out: list[int]) -> None:
-        steady = self.timelines.steady.snapshot()
-        # Two ticks of elapsed time are one of S.
-        ran, rest = divmod(self.elapsed - steady.elapsed, 2)
-        slewed = (steady.slewed_from + ran, rest) if self.bounds.rollback == "slew" else (0, 0)
-        out += (self.steady_end, steady.next, *slewed, steady.held_until, steady.saved)
-        out.append(NONE if steady.in_flight is None else steady.in_flight)
 
 
 def _by_row(found: tuple[list[int], State | None]) -> list[int]:
@@ -542,75 +478,55 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
 def _thaw_state(at: Iterator[int], bounds: Bounds) -> State | None:
     name = next(at)
     generation, floor, steady = next(at), next(at), next(at)
-    marks = _thaw_marks(at, bounds)
+    marks = thaw_marks(at, bounds.ring)
     return State(NODES[name], "", generation, marks, floor, steady) if name else None
 
 
-def _thaw_marks(at: Iterator[int], bounds: Bounds) -> dict[int, int]:
-    return {number: mark for number in range(bounds.ring) if (mark := next(at))}
-
-
 def _thaw_utc(at: Iterator[int], host: Host, names: int) -> Utc:
-    ring, used = host.bounds.ring, host.bounds.lanes + 1
+    used = host.bounds.lanes + 1
     host.forgotten = next(at)
-    node = NODES[next(at)]
-    floor, none_before = next(at), next(at)
-    short_next = next(at) if host.bounds.order else 0
-    marks = _thaw_marks(at, host.bounds)
-    horizons = {number: Horizon(next(at), _or_none(next(at))) for number in range(ring)}
+    # The node that a volatile generation is drawn with.
+    host.nodes = VOLATILE - 1
+    utc = host.any_utc()
+    ring = utc.ring
+    ring.node, ring.floor = NODES[next(at)], next(at)
+    utc.short_next = next(at) if host.bounds.order else 0
+    thaw_ring(at, ring)
     for _ in range(names):
         named = NODES[next(at)].value
-        for number in range(ring):
+        for number in range(ring.size):
             if end := next(at):
                 host.ends[named, number] = [end] * used
-    opened = _thaw_generation(at, host, node.value)
-    volatile = _thaw_generation(at, host, NODES[VOLATILE].value)
-    utc = host.any_utc()
+    if (top := next(at)) != NONE:
+        ring.open = Generation(0, node=ring.node.value, begin=0)
+        ends = host.ends.get((ring.node.value, 0), (0,))
+        _thaw_lanes(at, host, ring.open, top, max(ends))
+    if (top := next(at)) != NONE:
+        utc.use_volatile("")
+        assert utc.volatile is not None
+        if host.bounds.volatile:
+            _thaw_lanes(at, host, utc.volatile, top, top)
+    if host.closed:
+        utc.close()
     host.nodes = FRESH
-    utc.restore(
-        UtcSnapshot(
-            node,
-            0,
-            floor,
-            marks,
-            horizons,
-            none_before,
-            short_next,
-            opened,
-            volatile,
-            host.closed,
-        )
-    )
     return utc
 
 
-def _or_none(byte: int) -> int | None:
-    return None if byte == NONE else byte
-
-
-def _thaw_generation(at: Iterator[int], host: Host, node: int) -> Generation | None:
-    top = next(at)
-    if top == NONE:
-        return None
-    generation = Generation(0, node=node, begin=0)
-    generation.top = top
-    used = host.bounds.lanes + 1
-    if node == NODES[VOLATILE].value and not host.bounds.volatile:
-        return generation
-    lanes = generation.lanes[:used]
+def _thaw_lanes(at: Iterator[int], host: Host, opened: Generation, top: int, end: int) -> None:
+    opened.top = top
+    lanes = opened.lanes[: host.bounds.lanes + 1]
     for lane in lanes:
         lane.next = next(at)
-    end = top if node == NODES[VOLATILE].value else max(host.ends.get((node, 0), (0,)))
-    host.ends[node, 0] = [min(lane.next, end) for lane in lanes]
-    return generation
+    host.ends[opened.node, 0] = [min(lane.next, end) for lane in lanes]
 
 
 def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
     bounds = host.bounds
     steady = Steady(0, now=0, elapsed=0, rollback=bounds.rollback, max_lead=bounds.max_lead)
-    host.steady_end, after, slewed_from, host.elapsed = (next(at) for _ in range(4))
-    held_until, saved, in_flight = next(at), next(at), _or_none(next(at))
-    steady.restore(SteadySnapshot(after, slewed_from, 0, held_until, saved, in_flight, host.closed))
+    host.steady_end = next(at)
+    host.elapsed = thaw_steady(at, steady)
+    if host.closed:
+        steady.close()
     return steady
 
 
@@ -622,7 +538,6 @@ def small_units(bounds: Bounds) -> AbstractContextManager[None]:
     return exploring.constants(
         {
             "utc.TOLERANCE": bounds.tolerance,
-            "volatile.TOLERANCE": bounds.tolerance,
             "steady.TOLERANCE": bounds.tolerance,
             "steady.TICKS_PER_SECOND": 1,
             "steady.LOST_SECONDS": bounds.held,
@@ -648,28 +563,7 @@ def explore(bounds: Bounds) -> Seen:
 
 def main(arguments: list[str]) -> int:
     """Visit every state of a world as large as *arguments* say, and tell how many there are."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.core.small_world", description="Visit every state of a small host."
-    )
-    standard = Bounds()
-    for name in (
-        *("ticks", "ring", "lanes", "restarts", "failures", "renewals", "tolerance", "held"),
-        "max-lead",
-    ):
-        value = getattr(standard, name.replace("-", "_"))
-        parser.add_argument(f"--{name}", type=int, default=value, metavar="N")
-    parser.add_argument("--nodes", nargs="+", choices=["random", "given"], default=["random"])
-    parser.add_argument("--timelines", nargs="+", choices=["utc", "steady"], default=["utc"])
-    parser.add_argument("--rollback", choices=["slew", "wait", "refuse"], default="slew")
-    parser.add_argument("--volatile", action="store_true", help="look at volatile nodes too")
-    parser.add_argument("--order", action="store_true", help="keep short blocks in order")
-    parser.add_argument("--moved", action="store_true", help="the state's folder may be moved away")
-    parser.add_argument("--avoid", action="store_true", help="another program names generations")
-    chosen = vars(parser.parse_args(arguments))
-    timelines = chosen.pop("timelines")
-    chosen["nodes"] = tuple(chosen["nodes"])
-    bounds = Bounds(**chosen, utc="utc" in timelines, steady="steady" in timelines)
-    return exploring.tell(bounds, partial(explore, bounds))
+    return exploring.main("tests.core.small_world", Bounds, explore, arguments)
 
 
 if __name__ == "__main__":

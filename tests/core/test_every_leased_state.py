@@ -68,7 +68,7 @@ def test_a_holder_that_goes_on_after_its_lane_was_leased_again_is_found(
 
     def release_without_rest(leases: Leases, lease: Lease) -> None:
         release(leases, lease)
-        leases.snapshot().rests.clear()
+        leases.rests.clear()
 
     monkeypatch.setattr(Leases, "release", release_without_rest)
     with pytest.raises(Repeated, match="came twice") as caught:

@@ -8,7 +8,7 @@ from tests.core import small_world
 from tests.core.small_world import Bounds
 from tests.judge import Repeated
 from uuidd.core.timeline import Generation
-from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.state import Horizon
 
 pytestmark = pytest.mark.worlds
 

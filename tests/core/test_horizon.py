@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.timeline.horizon import Horizon
+from uuidd.core.timeline.state import Horizon
 
 
 def test_without_a_save_nothing_may_be_given_out() -> None:

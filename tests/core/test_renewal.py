@@ -38,7 +38,12 @@ class Tick(NamedTuple):
 
 
 def host(
-    node: Node | None = None, *, fence: Fence | None = None, lost: bool = False, draws: int = 0
+    node: Node | None = None,
+    *,
+    fence: Fence | None = None,
+    lost: bool = False,
+    draws: int = 0,
+    page: list[int] | None = None,
 ) -> Timelines:
     """Return timelines of a host whose first save has completed."""
     utc = Utc(
@@ -47,7 +52,7 @@ def host(
         now=NOW - 1000,
         random=Draws(draws),
         node=node,
-        leases=Leases(0, [0] * PAGE_WORDS),
+        leases=Leases(0, page),
     )
     steady = Steady(None, now=NOW - 1000, elapsed=-1000, lost=lost)
     timelines = Timelines(utc, steady, fence=fence or Fence(), epoch=0)
@@ -140,7 +145,7 @@ def test_the_generation_that_was_left_is_used_up_to_what_the_copy_could_use() ->
     timelines = host(GIVEN)
     opened = timelines.utc.generation
     assert opened is not None
-    horizon = timelines.utc.horizon
+    horizon = timelines.utc.horizon.limit
     renew(timelines)
     assert save(timelines).marks[opened.number] == horizon
 
@@ -259,8 +264,8 @@ def test_clients_are_told_by_the_epoch_of_the_page() -> None:
 
 def test_all_leases_end() -> None:
     """Their tokens are cleared, and their lanes are leased again only past what was shown."""
-    timelines = host()
-    page = timelines.utc.leases.snapshot().page
+    page = [0] * PAGE_WORDS
+    timelines = host(page=page)
     timelines.lease(at=AT, uid=0)
     timelines.lease(at=AT, uid=1)
     assert renew(timelines) == 2
@@ -275,7 +280,7 @@ def test_all_leases_end() -> None:
 def test_steady_goes_on_past_all_that_the_copy_may_have_given_out() -> None:
     """The stored mark bounds the copy, so the first tick is that mark or later."""
     timelines = host()
-    mark = timelines.steady.horizon
+    mark = timelines.steady.horizon.limit
     renew(timelines)
     save(timelines)
     assert timelines.take_steady(1, at=AT).first >= mark
@@ -314,7 +319,7 @@ def test_steady_never_goes_back() -> None:
 def test_steady_that_is_held_stays_held() -> None:
     """After a lost state nothing is given out for 20 s, and now not before the mark either."""
     timelines = host(lost=True)
-    mark = timelines.steady.horizon
+    mark = timelines.steady.horizon.limit
     renew(timelines)
     save(timelines)
     with pytest.raises(NoneFree):
@@ -349,7 +354,7 @@ def test_the_state_keeps_over_further_renewals_which_number_that_was() -> None:
 def test_a_worker_number_set_by_hand_can_go_on() -> None:
     """Where the administrator knows that the copy has ended, its ticks still are not repeated."""
     timelines = host(fence=Fence(5))
-    mark = timelines.steady.horizon
+    mark = timelines.steady.horizon.limit
     renew(timelines, go_on=True)
     save(timelines)
     block = timelines.take_steady(1, at=after(1), fenced=True)

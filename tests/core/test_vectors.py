@@ -30,8 +30,8 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TIMES, UNIX_EPO
 from uuidd.core.ids.times import text, tick_of
 from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
+from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.timeline.utc import Utc
-from uuidd.core.timeline.volatile import TOLERANCE
 from uuidd_client.times import bounds
 
 FLAKE, KSUID, PUSH_ID, ULID = (FORMATS[kind] for kind in ("flake", "ksuid", "push_id", "ulid"))

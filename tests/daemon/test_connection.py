@@ -609,7 +609,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
         "max_lead": 3600.0,
         "rollback": "slew",
         "held_for": 0.0,
-        "horizon": inside.steady.horizon,
+        "horizon": inside.steady.horizon.limit,
         "horizon_in": 2 * HOUR - 60,
         "worker": None,
         "epoch": 1_288_834_974_657,
@@ -624,7 +624,7 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
         "openings": 1,
         "steps_back": 0,
         "steps_forward": 0,
-        "horizon": inside.timeline.horizon,
+        "horizon": inside.timeline.horizon.limit,
         "horizon_in": pytest.approx(2 * HOUR - 60),
     }
     assert leases == {

@@ -109,24 +109,23 @@ class Report:
         found["openings"] = timeline.openings
         found["steps_back"] = self._clock.steps_back
         found["steps_forward"] = self._clock.steps_forward
-        found["horizon"] = timeline.horizon
-        found["horizon_in"] = round((timeline.horizon - now) / TICKS_PER_SECOND, 3)
+        found["horizon"] = timeline.horizon.limit
+        found["horizon_in"] = round((timeline.horizon.limit - now) / TICKS_PER_SECOND, 3)
         return found
 
     def _steady(self) -> dict[str, Any]:
         timelines, at = self._timelines, self._clock.read()
         steady = timelines.steady
         lead = steady.lead(now=at.now, elapsed=at.elapsed)
+        left = steady.horizon.limit - steady.read(now=at.now, elapsed=at.elapsed)
         return {
             "next": steady.next,
             "lead": round(lead / TICKS_PER_SECOND, 7),
             "max_lead": steady.max_lead / TICKS_PER_SECOND,
             "rollback": steady.rollback,
             "held_for": max(0.0, round((steady.held_until - at.now) / TICKS_PER_SECOND, 3)),
-            "horizon": steady.horizon,
-            "horizon_in": round(
-                (steady.horizon - steady.read(now=at.now, elapsed=at.elapsed)) / TICKS_PER_SECOND, 3
-            ),
+            "horizon": steady.horizon.limit,
+            "horizon_in": round(left / TICKS_PER_SECOND, 3),
             "worker": timelines.fence.number,
             "epoch": timelines.epoch,
         }

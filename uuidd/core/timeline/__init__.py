@@ -9,12 +9,14 @@ Theory of operation
    clock itself (``leases``).
 3. When UTC steps back, ticks come again, so the next generation is opened: same ticks, another
    clock sequence. Each generation leaves a *mark* behind, past everything that it gave out, and
-   is opened again only from that mark on (``ring``). A start goes on by the same rule (``start``).
-4. What is open gives out ticks only below its mark in the state that is known to be saved (its
-   ``horizon``), so a crash at any moment costs a generation or a few seconds, never a repeat.
-5. Where no state can be saved, a fresh random node takes its place (``volatile``).
+   is opened again only from that mark on (``ring``). A start goes on by the same rule.
+4. What is open gives out ticks only below its mark in the state that is known to be saved, its
+   *horizon* (``state``). So a crash at any moment costs a generation or a few seconds, never a
+   repeat.
+5. Where no state can be saved, a fresh random node takes its place (``utc``).
 6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back, over a
-   clock that goes on at half speed when UTC steps back past what was given out (``steady``). It has
+   clock that goes on at half speed when UTC steps back past what was given out (``steady``,
+   ``slew``). It has
    a mark and a horizon of its own.
 7. Both timelines are saved as one state (``timelines``, ``state``), with the epochs of Snowflakes.
 8. A timeline that cannot give out anything just now says why and what has to happen first
@@ -24,9 +26,8 @@ Nothing here reads a clock, draws a random number, writes a file or logs a line:
 what another program uses are arguments; the state to save and the openings to log are results.
 """
 
-from uuidd.core.timeline.block import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation, Lane
-from uuidd.core.timeline.outcomes import NoneFree
+from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, NoneFree, SteadyBlock
 
 __all__ = [
     "GENERATIONS",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from uuidd.core.ids import versions
-from uuidd.core.timeline.block import Block
-from uuidd.core.timeline.outcomes import NoneFree
+from uuidd.core.timeline.outcomes import Block, NoneFree
 
 LANE_BITS = versions.LANE_BITS
 LANES = 1 << LANE_BITS

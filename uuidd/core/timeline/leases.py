@@ -54,7 +54,6 @@ from uuidd.core.timeline.page import (
     TOKENS_AT,
     Lease,
 )
-from uuidd.core.timeline.snapshots import LeasesSnapshot
 
 RESERVED = LANES - BLOCK_LANES
 """Lanes that can be leased: all but those for blocks."""
@@ -91,9 +90,9 @@ class Leases:
         self, floor: int = 0, page: MutableSequence[int] | memoryview | None = None
     ) -> None:
         self._page = [0] * PAGE_WORDS if page is None else page
-        self._users: dict[int, int] = {}
+        self.users: dict[int, int] = {}
         """The user of each lane that is held."""
-        self._rests: dict[int, tuple[int, int]] = {}
+        self.rests: dict[int, tuple[int, int]] = {}
         """Of each lane that was held, the last user, and the tick at which its next holder begins.
         """
         self._reach = 0
@@ -113,9 +112,9 @@ class Leases:
         Raises what ``free_lane`` raises, and changes nothing.
         """
         lane = self.free_lane(generation, limit, uid=uid, now=now)
-        if not self._users:
+        if not self.users:
             self._show(limit)
-        self._users[lane] = uid
+        self.users[lane] = uid
         self.granted += 1
         self.used = True
         # Never 0, which stands for no holder.
@@ -126,7 +125,7 @@ class Leases:
             generation.number << LANE_BITS | lane,
             generation.node,
             token,
-            max(self.floor, generation.begin, self._rests.pop(lane, (uid, 0))[1]),
+            max(self.floor, generation.begin, self.rests.pop(lane, (uid, 0))[1]),
         )
 
     def free_lane(self, generation: Generation, limit: int, *, uid: int, now: int) -> int:
@@ -144,13 +143,13 @@ class Leases:
         if begin > now:
             raise NoLease("floor", begin - now)
         # A lane that rests counts for its last holder's user, whose next processes wait for it.
-        resting = {lane: user for lane, (user, until) in self._rests.items() if until > now}
-        taken = resting | self._users
+        resting = {lane: user for lane, (user, until) in self.rests.items() if until > now}
+        taken = resting | self.users
         if sum(user == uid for user in taken.values()) >= PER_USER:
-            rests = [self._rests[lane][1] for lane, user in resting.items() if user == uid]
+            rests = [self.rests[lane][1] for lane, user in resting.items() if user == uid]
             raise NoLease("user", self._until_one_is_free(rests, now))
         if len(taken) == RESERVED:
-            rests = [self._rests[lane][1] for lane in resting]
+            rests = [self.rests[lane][1] for lane in resting]
             raise NoLease("lanes", self._until_one_is_free(rests, now))
         return next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
 
@@ -163,18 +162,18 @@ class Leases:
         if self._page[TOKENS_AT + lease.lane] != lease.token:
             return
         self._page[TOKENS_AT + lease.lane] = 0
-        self._rests[lease.lane] = self._users.pop(lease.lane), self.horizon
+        self.rests[lease.lane] = self.users.pop(lease.lane), self.horizon
 
     def revoke(self) -> int:
         """End all leases; return how many there were. None is granted before UTC has passed top."""
-        ended = len(self._users)
-        for lane in self._users:
+        ended = len(self.users)
+        for lane in self.users:
             self._page[TOKENS_AT + lane] = 0
-        self._users.clear()
+        self.users.clear()
         self.revoked += ended
         self.floor = max(self.floor, self.top)
         # The floor stands for them: no lane rests past top.
-        self._rests.clear()
+        self.rests.clear()
         return ended
 
     def leave_generation(self) -> None:
@@ -207,26 +206,8 @@ class Leases:
         It is not below the one that they see, because each save since then covers that one. The
         mark of leases does not bound it: where this generation is open, that is not below its mark.
         """
-        if self._users:
+        if self.users:
             self._show(limit)
-
-    def snapshot(self) -> LeasesSnapshot:
-        """All that decides what is granted and shown next, to look at or restore; not a copy."""
-        return LeasesSnapshot(
-            self._page,
-            self._users,
-            self._rests,
-            self._reach,
-            self.floor,
-            self.top,
-            self.used,
-        )
-
-    def restore(self, snapshot: LeasesSnapshot) -> None:
-        """Go on from where another ``Leases`` was."""
-        self._page, self._users, self._rests, self._reach = snapshot[:4]
-        self.floor, self.top, self.used = snapshot[4:]
-        self.epoch = self._page[EPOCH_AT]
 
     @property
     def horizon(self) -> int:
@@ -236,7 +217,7 @@ class Leases:
     @property
     def out(self) -> int:
         """The number of leases that are held."""
-        return len(self._users)
+        return len(self.users)
 
     def _show(self, horizon: int) -> None:
         self._page[DUE_AT] = horizon - self._reach // 2

@@ -9,11 +9,9 @@ from typing import Literal
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Lane
-from uuidd.core.timeline.horizon import Horizon
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead, Withheld
-from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, Slew
-from uuidd.core.timeline.snapshots import SteadySnapshot
-from uuidd.core.timeline.volatile import TOLERANCE
+from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, TOLERANCE, Slew
+from uuidd.core.timeline.state import Horizon
 
 Rollback = Literal["slew", "wait", "refuse"]
 """After UTC stepped back: go on at half speed, wait until UTC is back, or refuse until then."""
@@ -52,12 +50,12 @@ class Steady:
         self._stateless, self._lost = mark is None, mark is None and lost
         self.held_until = now + LOST_SECONDS * TICKS_PER_SECOND if self._lost else 0
         begin = mark if mark is not None else self.held_until or (0 if withheld else now)
-        self._lane = Lane(begin)
-        self._slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
+        self.lane = Lane(begin)
+        self.slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
         self.rollback: Rollback = rollback
         self.max_lead = max_lead
         self._closed = False
-        self._horizon = Horizon(mark or 0)
+        self.horizon = Horizon(mark or 0)
         self._next_at_save = begin
 
     def take(self, count: int, *, now: int, elapsed: int, whole: bool = False) -> tuple[int, int]:
@@ -80,11 +78,11 @@ class Steady:
         # The process may have been paused between the two clocks of its reading.
         if lead > most + TOLERANCE:
             raise TooFarAhead(lead, most)
-        if steady >= self._horizon.limit and self.next <= steady:
+        if steady >= self.horizon.limit and self.next <= steady:
             raise NeedsSave
         if whole and self.next > steady - count + 1:
             raise NoneFree(self.next - (steady - count + 1))
-        first, given = self._lane.take(count, now=steady)
+        first, given = self.lane.take(count, now=steady)
         self.held_until = 0
         return first, given
 
@@ -97,8 +95,8 @@ class Steady:
             begin = max(begin, self.held_until)
         elif self._stateless:
             begin = max(begin, now)
-        self._lane.next = self._next_at_save = begin
-        self._slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
+        self.lane.next = self._next_at_save = begin
+        self.slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
 
     def pass_over(self, tick: int, *, now: int, elapsed: int) -> None:
         """Give out nothing before *tick*, as if all before it had been given out.
@@ -106,8 +104,8 @@ class Steady:
         It does nothing if that is the case already, or if the timeline would lead UTC by too much.
         """
         if self.next < tick <= now + self.max_lead:
-            self._lane.next = tick
-            self._slew.lift(tick, now=now, elapsed=elapsed)
+            self.lane.next = tick
+            self.slew.lift(tick, now=now, elapsed=elapsed)
             self.held_until = 0
 
     def renew(self, *, now: int, elapsed: int) -> None:
@@ -116,12 +114,12 @@ class Steady:
         It does not do so where the timeline would lead UTC by too much. Nothing is given out before
         a save completes that has not begun yet.
         """
-        mark = self._horizon.highest
+        mark = self.horizon.highest
         if self.held_until:
-            self.held_until = self._lane.next = max(self.next, mark)
+            self.held_until = self.lane.next = max(self.next, mark)
         else:
             self.pass_over(mark, now=now, elapsed=elapsed)
-        self._horizon.void()
+        self.horizon.void()
 
     def read(self, *, now: int, elapsed: int) -> int:
         """Return S, up to which ticks are given out: UTC, unless UTC stepped back.
@@ -130,9 +128,9 @@ class Steady:
         whatever UTC was before.
         """
         if self.next <= now:
-            self._slew.begin(now, elapsed=elapsed)
+            self.slew.begin(now, elapsed=elapsed)
             return now
-        steady = self._slew.read(now=now, elapsed=elapsed)
+        steady = self.slew.read(now=now, elapsed=elapsed)
         return steady if self.rollback == "slew" else now
 
     def lead(self, *, now: int, elapsed: int) -> int:
@@ -156,51 +154,27 @@ class Steady:
         ahead = self.read(now=now, elapsed=elapsed) + reach
         mark = self.next if self._closed or self.withheld else max(self.next, ahead)
         self._next_at_save = self.next
-        self._horizon.begin_save(mark)
+        self.horizon.begin_save(mark)
         return mark
 
     def end_save(self, mark: int, *, completed: bool) -> None:
         """Take note of how the save of *mark* ended."""
-        self._horizon.end_save(mark, completed=completed)
+        self.horizon.end_save(mark, completed=completed)
 
     def void_saves(self) -> None:
         """Stop until a save completes that has not completed yet."""
-        self._horizon.void()
+        self.horizon.void()
 
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact mark."""
         self._closed = True
 
-    def snapshot(self) -> SteadySnapshot:
-        """All that decides what is given out next, to look at or to restore."""
-        horizon = self._horizon
-        return SteadySnapshot(
-            self.next,
-            *self._slew.snapshot(),
-            self.held_until,
-            horizon.saved,
-            horizon.in_flight,
-            self._closed,
-        )
-
-    def restore(self, snapshot: SteadySnapshot) -> None:
-        """Go on from where another timeline was."""
-        self._lane.next = snapshot.next
-        self._slew.begin(snapshot.slewed_from, elapsed=snapshot.elapsed)
-        self.held_until, self._closed = snapshot.held_until, snapshot.closed
-        self._horizon = Horizon(snapshot.saved, snapshot.in_flight)
-
     @property
     def next(self) -> int:
         """The first tick that was not given out."""
-        return self._lane.next
+        return self.lane.next
 
     @property
     def used(self) -> bool:
         """Whether anything was given out since the last ``begin_save``."""
         return self.next != self._next_at_save
-
-    @property
-    def horizon(self) -> int:
-        """The tick at which it stops until the next save."""
-        return self._horizon.limit

@@ -7,15 +7,14 @@ from typing import NamedTuple
 
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.block import SteadyBlock
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import NoLease
-from uuidd.core.timeline.outcomes import NoneFree, NoNumber, Withheld
+from uuidd.core.timeline.outcomes import NoneFree, NoNumber, SteadyBlock, Withheld
 from uuidd.core.timeline.page import Lease
+from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.timeline.state import NO_EPOCHS, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.utc import Utc
-from uuidd.core.timeline.volatile import TOLERANCE
 
 FAR = TICKS_PER_SECOND
 """From this lead of steady on, a save adds no more to it than the time that the daemon has run."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from uuidd.core.ids.nodes import RandomBits
-from uuidd.core.timeline.block import Block
+from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.fence import Kept
-from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation
+from uuidd.core.timeline.generation import GENERATION_BITS, GENERATIONS, LANES, Generation
 from uuidd.core.timeline.leases import Leases, NoLease
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NeedsSwitch
+from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.page import Lease
-from uuidd.core.timeline.ring import Opening
-from uuidd.core.timeline.snapshots import UtcSnapshot
-from uuidd.core.timeline.start import begin_ring
-from uuidd.core.timeline.state import NO_EPOCHS, Node, State
-from uuidd.core.timeline.volatile import TOLERANCE, Volatile
+from uuidd.core.timeline.ring import Opening, begin_ring
+from uuidd.core.timeline.slew import TOLERANCE
+from uuidd.core.timeline.state import NO_EPOCHS, Horizon, Node, State
 
 RENEWED = "the machine was cloned"
 """The reason of the opening after ``renew``."""
@@ -35,6 +32,10 @@ class Utc:
 
     Nothing is given out before the first save completes: call ``begin_save``, write the state that
     it returns, call ``end_save``.
+
+    ``ring`` holds the generations of the stored node. ``volatile`` is the open generation of a node
+    that serves while no state can be kept (RFC 9562, 6.3, "no stable store"), or None. No short
+    block begins before *short_next* unless UTC stepped back.
     """
 
     def __init__(
@@ -59,12 +60,12 @@ class Utc:
         # A start that may not read it keeps it for one that may.
         self._product = product if loaded is None else product or loaded.product
         self._closed = False
-        self._volatile: Volatile | None = None
+        self.volatile: Generation | None = None
         self.openings = 0
         self._new_openings: list[Opening] = []
         # Earlier runs gave nothing past their end, so short blocks from here on are later.
-        self._short_next = now
-        self._ring, opening = begin_ring(
+        self.short_next = now
+        self.ring, opening = begin_ring(
             loaded,
             machine=machine,
             product=product,
@@ -88,27 +89,27 @@ class Utc:
         """
         if self._closed:
             raise Closed
-        serving: Generation | Volatile
-        ring = self._ring
+        ring, serving = self.ring, self.volatile
         if ring.open is None:
-            if self._volatile is None or now >= ring.none_before:
+            if serving is None or now >= ring.none_before:
                 raise NeedsSwitch
-            serving = self._volatile
         elif now < ring.open.top - TOLERANCE:
             raise NeedsSwitch
         elif now >= ring.horizon.limit:
-            if self._volatile is None:
+            if serving is None:
                 raise NeedsSave
-            serving = self._volatile
-        elif self._volatile is not None:
+        elif serving is not None:
             raise NeedsSwitch
         else:
             serving = ring.open
+        if serving is self.volatile and now < serving.top - TOLERANCE:
+            # Its ticks may come again, and no mark keeps another generation of it.
+            serving = self.volatile = self._drawn()
         # Short blocks rise across a change of the node too, unless UTC stepped back.
-        not_before = self._short_next if self._short_next <= now + 1 else 0
+        not_before = self.short_next if self.short_next <= now + 1 else 0
         block = serving.take(count, now=now, whole=whole, not_before=not_before)
         if not block.clock_seq & LANES - 1:
-            self._short_next = block.first + block.count
+            self.short_next = block.first + block.count
         return block
 
     def switch(self, *, now: int, avoid: int | None = None) -> None:
@@ -118,7 +119,7 @@ class Utc:
         opens the next one. If none can be opened, a volatile node serves. It also leaves a volatile
         node that is no longer needed. *avoid* is as in the constructor, but of this moment.
         """
-        ring = self._ring
+        ring = self.ring
         if ring.open is None:
             if now >= ring.none_before:
                 self._open_next(now, "a generation is free again", avoid=avoid)
@@ -136,7 +137,7 @@ class Utc:
 
         Raises NoLease, or Closed, and changes nothing.
         """
-        limit = self._ring.horizon.limit
+        limit = self.ring.horizon.limit
         return self.leases.grant(self._leased, limit, uid=uid, now=now, random=self._random)
 
     @property
@@ -144,15 +145,14 @@ class Utc:
         """The generation whose lanes are leased. Raises NoLease or Closed if there is none."""
         if self._closed:
             raise Closed
-        if self._ring.open is None or self._volatile is not None:
+        if self.ring.open is None or self.volatile is not None:
             raise NoLease("volatile")
-        return self._ring.open
+        return self.ring.open
 
     def use_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
-        if self._volatile is None:
-            self._volatile = Volatile(self._random)
-            opened = self._volatile.generation
+        if self.volatile is None:
+            self.volatile = opened = self._drawn()
             self._opened(Opening(reason, opened.number, opened.node, 0))
 
     def renew(self, *, now: int, random: RandomBits, avoid: int | None = None) -> None:
@@ -165,12 +165,12 @@ class Utc:
         The stored node gives out nothing before a save completes that has not begun yet.
         """
         self._random = random
-        self._ring.renew(self.leases.top, random=random, avoid=avoid)
+        self.ring.renew(self.leases.top, random=random, avoid=avoid)
         self.leases.renew()
-        if self._volatile is not None:
-            self._volatile = Volatile(random)
+        if self.volatile is not None:
+            self.volatile = self._drawn()
         self._open_next(now, RENEWED)
-        if self._ring.open is None:
+        if self.ring.open is None:
             self.use_volatile("no generation can be opened")
 
     def leave_volatile(self, *, now: int) -> None:
@@ -178,11 +178,11 @@ class Utc:
 
         It does nothing as long as the stored node could not serve at *now*.
         """
-        ring = self._ring
-        if self._volatile is None or ring.open is None:
+        ring = self.ring
+        if self.volatile is None or ring.open is None:
             return
         if ring.open.top - TOLERANCE <= now < ring.horizon.limit:
-            self._volatile = None
+            self.volatile = None
             self._opened(Opening("saved again", ring.number, ring.node.value, 0))
 
     def new_openings(self) -> list[Opening]:
@@ -207,7 +207,7 @@ class Utc:
         The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
         the next.
         """
-        ring, leased = self._ring, self.leases.top
+        ring, leased = self.ring, self.leases.top
         marks = ring.begin_save(leased if self._closed else max(leased, now + reach))
         # What can be shown to holders once this is saved.
         shown = 0 if self._closed or ring.open is None else marks[ring.number]
@@ -229,74 +229,47 @@ class Utc:
 
     def end_save(self, state: State, *, completed: bool) -> None:
         """Take note of how the save of *state* ended."""
-        self._ring.end_save(state.marks, completed=completed)
-        self.leases.end_save(self._ring.horizon.limit)
+        self.ring.end_save(state.marks, completed=completed)
+        self.leases.end_save(self.ring.horizon.limit)
 
     def void_saves(self) -> None:
         """Stop using the stored node until a save completes that has not completed yet."""
         self.leases.revoke()
-        self._ring.void_saves()
+        self.ring.void_saves()
 
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact marks."""
         self._closed = True
 
-    def snapshot(self) -> UtcSnapshot:
-        """All that decides what is given out next, to look at or to restore. It is not a copy."""
-        ring = self._ring
-        return UtcSnapshot(
-            ring.node,
-            ring.number,
-            ring.floor,
-            ring.marks,
-            ring.horizons,
-            ring.none_before,
-            self._short_next,
-            ring.open,
-            self.volatile,
-            self._closed,
-        )
-
-    def restore(self, snapshot: UtcSnapshot) -> None:
-        """Go on from where another timeline of the same ring was."""
-        ring = self._ring
-        ring.node, ring.number, ring.floor = snapshot[:3]
-        ring.marks, ring.horizons = snapshot.marks, snapshot.horizons
-        ring.none_before, ring.open = snapshot.none_before, snapshot.generation
-        ring.horizon = ring.horizon_of(ring.number)
-        self._short_next, self._closed = snapshot.short_next, snapshot.closed
-        opened = snapshot.volatile
-        self._volatile = None if opened is None else Volatile(self._random, opened)
-
     @property
     def node(self) -> Node:
         """The stored node."""
-        return self._ring.node
+        return self.ring.node
 
     @property
     def used(self) -> bool:
         """Whether anything was given out under the stored node since the last ``begin_save``."""
-        return self._ring.open is not None and (self._ring.used or self.leases.used)
+        return self.ring.open is not None and (self.ring.used or self.leases.used)
 
     @property
     def generation(self) -> Generation | None:
         """The open generation of the stored node, to look at; None if none can be opened."""
-        return self._ring.open
+        return self.ring.open
 
     @property
-    def volatile(self) -> Generation | None:
-        """The open generation of the volatile node, to look at; None while there is none."""
-        return None if self._volatile is None else self._volatile.generation
-
-    @property
-    def horizon(self) -> int:
-        """The tick at which the open generation stops until the next save."""
-        return self._ring.horizon.limit
+    def horizon(self) -> Horizon:
+        """The horizon of the open generation."""
+        return self.ring.horizon
 
     def _open_next(self, now: int, reason: str, *, back: int = 0, avoid: int | None = None) -> None:
-        opening = self._ring.open_next(now, reason, back=back, avoid=avoid)
+        opening = self.ring.open_next(now, reason, back=back, avoid=avoid)
         if opening is not None:
             self._opened(opening)
+
+    def _drawn(self) -> Generation:
+        """Return a generation that is random, of a random node: 57 bits in place of a memory."""
+        number = self._random(GENERATION_BITS)
+        return Generation(number, node=random_node(self._random), begin=0)
 
     def _opened(self, opening: Opening) -> None:
         self.openings += 1

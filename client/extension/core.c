@@ -29,8 +29,8 @@
 
 #include "core.h"
 
-static const char *const KIND_NAMES[KINDS] = {"v1",   "v4",    "v6",      "v7", "snowflake", "flake",
-                                              "ulid", "ksuid", "push_id"};
+#define NAME(kind, name) name,
+static const char *const KIND_NAMES[KINDS] = {KINDS_IN_ORDER(NAME)};
 static const char *const FORM_NAMES[FORMS] = {"uuid", "text", "int", "bytes"};
 
 static struct PyModuleDef core_module;

@@ -13,7 +13,11 @@
 #define KSUID_EPOCH INT64_C(1400000000)
 #define SLOT_BITS 12
 
-enum kind { V1, V4, V6, V7, SNOWFLAKE, FLAKE, ULID, KSUID, PUSH_ID, KINDS };
+#define KINDS_IN_ORDER(each)                                                                       \
+    each(V1, "v1") each(V4, "v4") each(V6, "v6") each(V7, "v7") each(SNOWFLAKE, "snowflake")       \
+        each(FLAKE, "flake") each(ULID, "ulid") each(KSUID, "ksuid") each(PUSH_ID, "push_id")
+#define NUMBER(kind, name) kind,
+enum kind { KINDS_IN_ORDER(NUMBER) KINDS };
 
 /* What an id says beside its time and its random bits (see Origin in layouts.py). The lane is -1 for
  * 8 more random bits. */

@@ -43,10 +43,10 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 
-from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.places import PLACES, Origin
+from uuidd.core.ids.kinds import KINDS, PLACES, TIMES
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.snowflake import time_field
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, TIMES, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.timeline.slew import TOLERANCE
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 
-LEASABLE = {"v1", "v6", "v7", "ulid", "ksuid", "push_id"}
+LEASABLE = {kind for kind, found in KINDS.items() if found.leasable}
 """The kinds that have room for the number of a lane."""
 
 SAME_TICKS = {"v6": "v1"}

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from uuid import UUID, SafeUUID
 
+from uuidd.core.ids.kinds import PLACES
 from uuidd.core.ids.layouts import LAYOUTS
-from uuidd.core.ids.places import PLACES, Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.typed import Any, NamedTuple
 from uuidd_client.source import Source

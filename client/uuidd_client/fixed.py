@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.kinds import KINDS, PLACES, time_fields
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.nodes import random_node
-from uuidd.core.ids.places import PLACES, Origin, time_fields
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.channel import BYTES

@@ -25,8 +25,9 @@ from uuidd.core.ids import (
     versions,
 )
 from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.nodes import random_node
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TIMES, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.times import text, tick_of
 from uuidd.core.timeline.generation import Lane
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree

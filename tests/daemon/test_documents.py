@@ -14,8 +14,7 @@ from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
 from uuidd import statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
-from uuidd.core.ids.kinds import KINDS
-from uuidd.core.ids.ticks import TIMES
+from uuidd.core.ids.kinds import KINDS, TIMES
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.server import events
 from uuidd.server.allocator import NO_NUMBER

@@ -18,7 +18,8 @@ import pytest
 from tests import kinds
 from tests.tools import need, output, run
 from uuidd.core.ids import nodes, times, uuids, versions
-from uuidd.core.ids.ticks import TIMES, UNIX_EPOCH
+from uuidd.core.ids.kinds import TIMES
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client.command import bounds
 
 RECIPE = Path(__file__).parents[2] / "client" / "recipes" / "postgresql.sql"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.kinds import KINDS, PLACES
 from uuidd.core.ids.layouts import LAYOUTS
-from uuidd.core.ids.places import PLACES, Origin
+from uuidd.core.ids.places import Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
 from uuidd.server.allocator import Allocator

@@ -12,7 +12,7 @@ import trio
 from uuidd import version
 from uuidd.clock import Clock
 from uuidd.core.ids import times
-from uuidd.core.ids.places import time_fields
+from uuidd.core.ids.kinds import time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.timelines import Reading, Timelines

@@ -20,6 +20,7 @@ from struct import Struct, iter_unpack
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.bases import CROCKFORD, PUSH, encode
 from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.places import RUN
 from uuidd.core.ids.tables import (
     free_characters,
@@ -31,7 +32,7 @@ from uuidd.core.ids.tables import (
     tick_characters,
     v7_ticks,
 )
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, TIMES, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.versions import LANE_BITS
 from uuidd.core.typed import TYPE_CHECKING
 

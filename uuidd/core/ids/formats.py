@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from uuidd.core.ids import snowflake, uuids
-from uuidd.core.ids.bases import BASE62, CROCKFORD, PUSH, check_width, decode, encode
+from uuidd.core.ids.bases import CROCKFORD, check_width, decode, encode
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.ticks import TIMES, TimeField
+from uuidd.core.ids.kinds import KINDS, Kind
+from uuidd.core.ids.ticks import TimeField
 
 MARKS = ("version", "variant")
 """The fields that are the same in all UUIDs of a kind."""
@@ -136,89 +137,38 @@ def _piece(text: str) -> tuple[str, int, int]:
     return field, int(high), int(low)
 
 
+def _of_kind(kind: str, found: Kind) -> Format:
+    return Format(
+        kind,
+        found.layout,
+        found.called,
+        time=found.time,
+        rest=found.rest,
+        places=snowflake.SLOTS if found.timeline == "snowflake" else 0,
+        digits=found.digits,
+        width=found.width,
+    )
+
+
+_READ_ONLY = (
+    # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
+    # (DCE 1.1, Authentication and Security).
+    Format(
+        "v2",
+        "local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
+        " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
+        time=TimeField("v2", 1 << 32, 0, 28),
+    ),
+    Format("v3", "md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
+    Format("v5", "sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
+    Format("v8", "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
+)
+
 FORMATS: Mapping[str, Format] = {
     each.kind: each
-    for each in (
-        Format(
-            "v1",
-            "timestamp[31:0] timestamp[47:32] version[3:0] timestamp[59:48]"
-            " variant[1:0] clock_seq[13:0] node[47:0]",
-            time=TIMES["v1"],
-        ),
-        # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
-        # (DCE 1.1, Authentication and Security).
-        Format(
-            "v2",
-            "local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
-            " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
-            time=TimeField("v2", 1 << 32, 0, 28),
-        ),
-        Format("v3", "md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
-        Format("v4", "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]"),
-        Format("v5", "sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
-        Format(
-            "v6",
-            "timestamp[59:28] timestamp[27:12] version[3:0] timestamp[11:0]"
-            " variant[1:0] clock_seq[13:0] node[47:0]",
-            time=TIMES["v6"],
-        ),
-        # RFC 9562, 6.2, method 3: the tick is in rand_a and the top 2 bits of rand_b, unscaled.
-        Format(
-            "v7",
-            "timestamp[47:0] version[3:0] random[73:62] variant[1:0] random[61:0]",
-            time=TIMES["v7"],
-            rest=14,
-        ),
-        Format("v8", "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
-        # It has the bits of a UUID, so that one converts to the other by its text alone.
-        Format(
-            "ulid",
-            "timestamp[47:0] random[79:0]",
-            "a ULID",
-            time=TIMES["ulid"],
-            rest=14,
-            digits=CROCKFORD,
-            width=26,
-        ),
-        # First made at Segment. The highest is aWgEPTl1tmebfsQzFP4bxwgy80V.
-        Format(
-            "ksuid",
-            "timestamp[31:0] payload[127:0]",
-            "a KSUID",
-            time=TIMES["ksuid"],
-            rest=24,
-            digits=BASE62,
-            width=27,
-        ),
-        Format(
-            "snowflake",
-            "timestamp[40:0] worker[9:0] sequence[11:0]",
-            "a Snowflake",
-            time=snowflake.time_field(),
-            rest=snowflake.SEQUENCE_BITS,
-            places=snowflake.SLOTS,
-            digits=snowflake.ALPHABETS["decimal"],
-        ),
-        # First made at Boundary, whose worker is a network address. Texts of equal length sort as
-        # numbers.
-        Format(
-            "flake",
-            "timestamp[63:0] node[47:0] sequence[15:0]",
-            "a Flake",
-            time=TIMES["flake"],
-            rest=16,
-            digits=BASE62,
-        ),
-        # First made at Firebase.
-        Format(
-            "push_id",
-            "timestamp[47:0] random[71:0]",
-            "a Push ID",
-            time=TIMES["push_id"],
-            rest=14,
-            digits=PUSH,
-            width=20,
-        ),
+    for each in sorted(
+        (*(_of_kind(kind, found) for kind, found in KINDS.items()), *_READ_ONLY),
+        key=lambda each: each.version or 16,
     )
 }
-"""The description of each kind that we make or read."""
+"""The description of each kind that we make or read: UUIDs by version, then the others."""

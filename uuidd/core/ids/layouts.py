@@ -16,9 +16,10 @@ from uuidd.core.ids.bases import encode
 from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.places import Origin
-from uuidd.core.ids.ticks import TICKS_PER_MS, TIMES
+from uuidd.core.ids.ticks import TICKS_PER_MS
 from uuidd.core.typed import Any, NamedTuple
 
 Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]

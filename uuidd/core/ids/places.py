@@ -7,12 +7,11 @@ of a run can be made at once ("layouts.py").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TIMES, UNIX_EPOCH, TimeField
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.typed import NamedTuple
 
 RUN = 1 << 12
@@ -49,15 +48,6 @@ class Places(NamedTuple):
     random: bool
 
 
-def time_fields(epoch: int) -> dict[str, TimeField]:
-    """Return the time field of each kind that has a time, in the order of ``kinds.KINDS``.
-
-    *epoch*, in Unix milliseconds, is that of Snowflakes.
-    """
-    fields = {**TIMES, "snowflake": snowflake.time_field(epoch)}
-    return {kind: fields[kind] for kind in KINDS if kind in fields}
-
-
 def room_in_run(first: int) -> int:
     """Return the number of ticks from *first* to the end of its run of v1 or v6."""
     return RUN - (first & RUN - 1)
@@ -73,24 +63,15 @@ def room_in_second(first: int) -> int:
     return TICKS_PER_SECOND - (first - UNIX_EPOCH) % TICKS_PER_SECOND
 
 
-def _on_ticks(room: Callable[[int], int], *, random: bool = True) -> Places:
+def on_ticks(room: Callable[[int], int], *, random: bool) -> Places:
+    """Return the places of a kind each of whose places is a tick."""
     return Places(room, lambda first, count: (first, first + count), lambda count: count, random)
 
 
-PLACES: Mapping[str, Places] = {
-    "v1": _on_ticks(room_in_run, random=False),
-    "v4": _on_ticks(lambda _: RUN),
-    "v6": _on_ticks(room_in_run, random=False),
-    "v7": _on_ticks(room_in_ms),
-    "snowflake": Places(
-        lambda place: snowflake.SLOTS - place % snowflake.SLOTS,
-        snowflake.places,
-        snowflake.ticks_for,
-        random=False,
-    ),
-    "flake": _on_ticks(room_in_ms, random=False),
-    "ulid": _on_ticks(room_in_ms),
-    "ksuid": _on_ticks(room_in_second),
-    "push_id": _on_ticks(room_in_ms),
-}
-"""The places of each kind in ``kinds.KINDS``."""
+SLOTS = Places(
+    lambda place: snowflake.SLOTS - place % snowflake.SLOTS,
+    snowflake.places,
+    snowflake.ticks_for,
+    random=False,
+)
+"""The places of Snowflakes."""

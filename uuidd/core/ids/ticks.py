@@ -67,19 +67,6 @@ def unix_field(kind: str, unit: int, bits: int, *, epoch_ms: int = 0) -> TimeFie
     return TimeField(kind, unit, UNIX_EPOCH + epoch_ms * TICKS_PER_MS, bits)
 
 
-TIMES = {
-    "v1": TimeField("v1", 1, 0, TICK_BITS),
-    "v6": TimeField("v6", 1, 0, TICK_BITS),
-    "v7": unix_field("v7", TICKS_PER_MS, 48),
-    "flake": unix_field("flake", TICKS_PER_MS, 64),
-    "ulid": unix_field("ulid", TICKS_PER_MS, 48),
-    "ksuid": unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=1_400_000_000_000),
-    "push_id": unix_field("push_id", TICKS_PER_MS, 48),
-}
-"""The time field of each kind that we make and that has one, but for Snowflakes, which have theirs
-from an epoch that the host sets. v1 and v6 hold the tick itself."""
-
-
 def milliseconds(tick: int) -> tuple[int, int]:
     """Return the Unix milliseconds of a tick, and its place in that millisecond, 0 to 9999."""
     return divmod(tick - UNIX_EPOCH, TICKS_PER_MS)

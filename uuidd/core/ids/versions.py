@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from uuidd.core.ids import uuids
 from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TIMES
+from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS
 from uuidd.core.typed import NamedTuple
 
 CLOCK_SEQ_BITS = 14

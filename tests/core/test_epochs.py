@@ -13,20 +13,20 @@ from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, with_epoch
 NOW = UNIX_EPOCH + 1_000_000 * TICKS_PER_MS
 
 
-def test_a_first_epoch_is_kept() -> None:
-    """For its machine number alone."""
-    assert with_epoch(NO_EPOCHS, 5, 1000) == {5: 1000}
-    assert with_epoch({5: 1000}, 6, 2000) == {5: 1000, 6: 2000}
-
-
-def test_the_same_epoch_is_kept() -> None:
-    """As at every restart."""
-    assert with_epoch({5: 1000}, 5, 1000) == {5: 1000}
-
-
-def test_an_earlier_epoch_takes_its_place() -> None:
-    """Its Snowflakes are higher than all those so far."""
-    assert with_epoch({5: 1000}, 5, 999) == {5: 999}
+@pytest.mark.parametrize(
+    ("before", "number", "epoch", "after"),
+    [
+        pytest.param({}, 5, 1000, {5: 1000}, id="the first"),
+        pytest.param({5: 1000}, 6, 2000, {5: 1000, 6: 2000}, id="that of another number"),
+        pytest.param({5: 1000}, 5, 1000, {5: 1000}, id="the same"),
+        # Its Snowflakes are higher than all those so far.
+        pytest.param({5: 1000}, 5, 999, {5: 999}, id="an earlier one"),
+    ],
+)
+def test_an_epoch_is_kept(
+    before: dict[int, int], number: int, epoch: int, after: dict[int, int]
+) -> None:
+    assert with_epoch(before, number, epoch) == after
 
 
 def test_a_later_epoch_is_refused_and_changes_nothing() -> None:

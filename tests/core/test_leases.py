@@ -34,6 +34,7 @@ NOW = 10_000_000
 REACH = 1_000_000
 UID = 1000
 STORED = Node(7 | MULTICAST, "random")
+LOST = 20 * TICKS_PER_SECOND
 
 
 class Host:
@@ -450,24 +451,42 @@ def test_nothing_but_a_renewal_moves_the_epoch(host: Host) -> None:
 # --- refusals
 
 
+def loaded(*marks: int, steady: int = 0, leases: int = 0) -> State:
+    """Return a state with these marks of generations, of steady and of leases."""
+    return State(STORED, "host", 0, dict(enumerate(marks)), 0, steady, leases=leases)
+
+
+@pytest.mark.parametrize(
+    ("state", "floor", "reason", "wait"),
+    [
+        # Earlier daemons' holders may have used what lies before it.
+        pytest.param(None, NOW + LOST, "floor", LOST, id="a floor"),
+        # Likewise, whatever floor is given beside it.
+        pytest.param(loaded(5, leases=NOW + 9), 0, "floor", 9, id="a mark of leases"),
+        # A holder's steady ids would lie before those that blocks are at.
+        pytest.param(loaded(5, steady=NOW + 9), 0, "steady", 9, id="a lead of steady"),
+    ],
+)
+def test_nothing_is_leased_before_a_mark_is_passed(
+    state: State | None, floor: int, reason: str, wait: int
+) -> None:
+    host = Host(state, floor=floor)
+    host.save()
+    assert host.refusal() == (reason, wait)
+    host.save(NOW + wait)
+    assert host.lease(NOW + wait).begin == (NOW + wait if reason == "floor" else 5)
+
+
+def test_nothing_is_leased_while_no_generation_can_be_opened() -> None:
+    host = Host(loaded(NOW + 9, NOW + 9))
+    host.save()
+    assert host.utc.generation is None
+    assert host.refusal() == ("volatile", 0)
+
+
 def test_nothing_is_leased_before_the_first_save() -> None:
     """There is no horizon to show."""
     assert Host().refusal() == ("save", 0)
-
-
-def test_nothing_is_leased_before_the_floor() -> None:
-    """Earlier daemons' holders may have used what lies before it."""
-    host = Host(floor=NOW + 20 * TICKS_PER_SECOND)
-    host.save()
-    assert host.refusal() == ("floor", 20 * TICKS_PER_SECOND)
-
-
-def test_nothing_is_leased_before_the_mark_in_the_state() -> None:
-    """It counts whatever floor is given beside it."""
-    host = Host(State(STORED, "host", 0, {0: 5}, 0, 0, leases=NOW + 9))
-    host.save()
-    assert host.refusal() == ("floor", 9)
-    assert host.lease(NOW + 9).begin == NOW + 9
 
 
 def test_a_state_without_a_mark_of_leases_has_its_generations_marks() -> None:
@@ -477,28 +496,12 @@ def test_a_state_without_a_mark_of_leases_has_its_generations_marks() -> None:
     assert host.lease().begin == NOW - 9
 
 
-def test_nothing_is_leased_while_steady_leads_utc() -> None:
-    """A holder's steady ids would lie before those that blocks are at."""
-    host = Host(State(STORED, "host", 0, {0: 5}, 0, steady=NOW + 9))
-    host.save()
-    assert host.refusal() == ("steady", 9)
-    host.lease(NOW + 9)
-
-
 def test_nothing_is_leased_while_a_volatile_node_serves(host: Host) -> None:
     """Nothing of it is in the state, so no lane of it can be kept from being leased again."""
     host.utc.use_volatile("hung")
     assert host.refusal() == ("volatile", 0)
     host.utc.leave_volatile(now=NOW)
     host.lease()
-
-
-def test_nothing_is_leased_while_no_generation_can_be_opened() -> None:
-    """There is no lane then."""
-    host = Host(State(STORED, "host", 0, {0: NOW + 9, 1: NOW + 9}, 0, 0))
-    host.save()
-    assert host.utc.generation is None
-    assert host.refusal() == ("volatile", 0)
 
 
 def test_nothing_is_leased_after_the_close(host: Host) -> None:

@@ -95,13 +95,6 @@ def test_whole_is_whole_on_either() -> None:
     assert (block.first, block.count) == (NOW + 1, 3)
 
 
-def test_the_timelines_do_not_take_from_each_other() -> None:
-    """The same ticks come from both: their kinds differ."""
-    timelines = saved()
-    utc, steady = (take(timelines, name, 4, at=AT) for name in ("utc", "steady"))
-    assert (utc.first + utc.count, steady.first + steady.count) == (NOW + 1, NOW + 1)
-
-
 def test_a_step_back_goes_on_in_steady_and_opens_a_generation_in_utc() -> None:
     """UTC is followed back by the one, and not by the other."""
     timelines = saved()
@@ -125,31 +118,6 @@ def test_one_state_has_the_marks_of_both() -> None:
     state = timelines.begin_save(at=Reading(NOW - 100, 10), reach=REACH, bare_reach=BARE)
     assert state.marks == {opened.number: NOW - 100 + REACH}
     assert state.steady == NOW + 5 + REACH
-
-
-def test_both_give_nothing_until_their_state_is_saved() -> None:
-    """A save under way or failed opens neither; a completed one opens both."""
-    timelines = begun()
-    state = timelines.begin_save(at=AT, reach=REACH, bare_reach=BARE)
-    for name in ("utc", "steady"):
-        with pytest.raises(NeedsSave):
-            take(timelines, name, 1, at=AT)
-    timelines.end_save(state, completed=False)
-    for name in ("utc", "steady"):
-        with pytest.raises(NeedsSave):
-            take(timelines, name, 1, at=AT)
-    save(timelines)
-    for name in ("utc", "steady"):
-        assert take(timelines, name, 1, at=AT).first == NOW
-
-
-def test_both_stop_at_the_horizon() -> None:
-    """The tick before it is given by either, and none at it."""
-    timelines = saved()
-    for name in ("utc", "steady"):
-        assert take(timelines, name, 1, at=Reading(NOW + REACH - 1, REACH - 1)).count == 1
-        with pytest.raises(NeedsSave):
-            take(timelines, name, 1, at=Reading(NOW + REACH, REACH))
 
 
 @pytest.mark.parametrize(("lead", "far"), [(0, False), (FAR - 1, False), (FAR, True)])

@@ -539,6 +539,23 @@ def test_who_has_too_many_waits_for_the_lane_that_is_free_first(host: Host) -> N
     assert host.refusal(later) == ("user", NOW + REACH - later)
 
 
+def test_a_refusal_stands_until_a_lease_ends(host: Host) -> None:
+    """Each is told what holds then: a later horizon, a lane that rests, and that UTC went back."""
+    first, *_ = [host.lease() for _ in range(PER_USER)]
+    for now in (NOW, NOW + REACH // 2):
+        host.save(now)
+        assert host.refusal(now) == ("user", REACH)
+    host.utc.leases.release(first)
+    rested = host.utc.leases.horizon
+    host.save(rested - 1)
+    assert host.refusal(rested - 1) == ("user", 1)
+    host.lease(rested)
+    assert host.refusal(rested) == ("user", REACH - 1)
+    assert host.refusal(rested - 1) == ("user", REACH)
+    host.utc.leases.revoke()
+    host.lease(host.utc.leases.floor)
+
+
 def test_all_lanes_can_be_leased_and_no_more(host: Host) -> None:
     """Each has a clock sequence of its own, and none of them is one for blocks."""
     leases = [host.lease(uid=number % 3) for number in range(RESERVED)]

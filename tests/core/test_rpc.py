@@ -516,12 +516,6 @@ def test_however_bytes_are_cut_the_same_requests_are_read(
     assert repr(in_pieces(byte_by_byte(data), 100)) == repr(whole(data, 100))
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_give_requests_or_malformed(data: bytes) -> None:
-    """Random bytes give the same outcome whole and byte by byte, and no third thing."""
-    assert repr(in_pieces(byte_by_byte(data), 100)) == repr(whole(data, 100))
-
-
 @given(st.lists(REQUESTS | NOTIFICATIONS, min_size=1, max_size=6))
 def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
     """Requests of any values come out as MessagePack itself reads them, but for items of maps."""

@@ -11,7 +11,7 @@ from tests.rig import Daemon
 from tests.tools import need, need_root
 from uuidd.server.admission import Admission
 from uuidd.server.peers import outsiders_uid, peer_uid
-from uuidd.server.settings import MAX_REJECTIONS, Limits
+from uuidd.server.settings import Limits
 
 OWN, USER, OTHER = 990, 1000, 1001
 
@@ -57,13 +57,6 @@ def test_root_and_the_daemons_user_have_no_limit_of_their_own(
     assert enter(admission, *[uid] * 6) == [True] * 5 + [False]
 
 
-@pytest.mark.parametrize("uid", [0, OWN, OTHER])
-def test_nobody_enters_past_the_limit_in_all(admission: Admission, uid: int) -> None:
-    """With all connections open there is room for nobody."""
-    enter(admission, 0, 0, 0, 0, 0)
-    assert enter(admission, uid) == [False]
-
-
 @pytest.mark.parametrize("uid", [0, OWN])
 def test_one_connection_is_kept_for_root_and_the_daemons_user(
     admission: Admission, uid: int
@@ -83,47 +76,25 @@ def test_of_a_single_connection_none_is_kept() -> None:
     assert enter(admission, USER, USER) == [True, False]
 
 
-def test_a_full_daemon_says_so(admission: Admission) -> None:
-    """The reason names how many are open."""
-    enter(admission, 0, 0, 0, 0, 0)
+def test_a_refusal_names_what_is_full(admission: Admission) -> None:
+    enter(admission, USER, USER)
+    assert admission.refusal(USER) == (
+        "uid 1000 has 2 connections open, the most one user may have; share one, or close some"
+    )
+    enter(admission, 0, 0, 0)
     assert (
         admission.refusal(USER) == "5 connections are open, the most there may be; try again later"
     )
 
 
-def test_a_full_share_says_so(admission: Admission) -> None:
-    """The reason names the user and how many it has."""
-    enter(admission, USER, USER)
-    assert admission.refusal(USER) == (
-        "uid 1000 has 2 connections open, the most one user may have; share one, or close some"
-    )
-
-
-def test_a_connection_that_ends_makes_room_for_the_same_user(admission: Admission) -> None:
-    """The limit of a user counts its open connections."""
-    enter(admission, USER, USER)
-    admission.leave(USER)
-    assert enter(admission, USER, USER) == [True, False]
-
-
-def test_a_connection_that_ends_makes_room_for_others(admission: Admission) -> None:
-    """The limit in all counts open connections."""
-    enter(admission, 0, 0, 0, 0, 0)
-    admission.leave(0)
-    assert enter(admission, OWN, OWN) == [True, False]
-
-
-def test_another_users_connection_that_ends_makes_no_room(admission: Admission) -> None:
-    """Each user is counted by itself."""
-    enter(admission, USER, USER, OTHER)
+def test_a_connection_that_ends_makes_room(admission: Admission) -> None:
+    """For another one in all, and for one of the same user."""
+    enter(admission, USER, USER, OTHER, 0)
     admission.leave(OTHER)
     assert enter(admission, USER) == [False]
-
-
-def test_a_rejected_connection_does_not_count_as_open(admission: Admission) -> None:
-    """Only connections with room count as open."""
-    enter(admission, USER, USER, USER, USER)
-    assert admission.open == 2
+    admission.leave(USER)
+    assert enter(admission, USER, USER) == [True, False]
+    assert enter(admission, OTHER, 0, 0) == [True, True, False]
 
 
 def test_the_highest_count_is_kept(admission: Admission) -> None:
@@ -133,28 +104,6 @@ def test_the_highest_count_is_kept(admission: Admission) -> None:
         admission.leave(0)
     enter(admission, 0)
     assert (admission.open, admission.highest) == (1, 3)
-
-
-def test_so_many_may_wait_to_be_told(admission: Admission) -> None:
-    """A fixed number of rejected connections may wait for the reason at the same time."""
-    assert [admission.begin_rejection() for _ in range(MAX_REJECTIONS + 2)] == (
-        [True] * MAX_REJECTIONS + [False, False]
-    )
-
-
-def test_who_was_told_makes_room_for_the_next(admission: Admission) -> None:
-    """When one of them has ended, another one may wait."""
-    for _ in range(MAX_REJECTIONS + 1):
-        admission.begin_rejection()
-    admission.end_rejection()
-    assert [admission.begin_rejection(), admission.begin_rejection()] == [True, False]
-
-
-def test_all_who_were_rejected_are_counted(admission: Admission) -> None:
-    """Those that are closed at once count too."""
-    for _ in range(MAX_REJECTIONS + 2):
-        admission.begin_rejection()
-    assert admission.rejected == MAX_REJECTIONS + 2
 
 
 @pytest.fixture

@@ -436,7 +436,7 @@ async def test_the_kernel_tells_of_no_set_clock_at_first() -> None:
 async def test_the_status_says_which_signals_there_are() -> None:
     host = Host()
     async with host.running():
-        status = host.inside.report.status(host.inside.service)
+        status = host.inside.report.status()
         assert status["clones"]["signals"] == {
             "vmclock": "none here",
             "vmgenid": "not here",

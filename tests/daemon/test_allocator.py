@@ -10,7 +10,6 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS, LANES
 from uuidd.core.timeline.state import Node
@@ -78,17 +77,6 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(inside: Insi
     assert 30 <= len(served) < 60
     assert {error.code for error in refused} == {"busy"}
     assert len(served) + len(refused) == 60
-
-
-async def test_a_wait_that_would_be_too_long_is_refused_at_once(inside: Inside) -> None:
-    """Nobody waits for what cannot come within 0.2 s."""
-    inside.save_ahead()
-    inside.wall.stop()
-    for lane in inside.open.lanes:
-        lane.next = inside.wall.now() + TICKS_PER_SECOND
-    with pytest.raises(RefusedError, match="1 ticks will not be free"):
-        await inside.take_waiting(1, whole=True)
-    assert trio.current_time() == 0
 
 
 async def test_whole_grants_leave_single_ticks_their_room(inside: Inside) -> None:
@@ -182,17 +170,6 @@ async def test_without_a_save_in_time_a_volatile_node_serves(
     assert block.node != inside.timeline.node.value
 
 
-async def test_a_volatile_node_serves_without_another_wait(inside: Inside) -> None:
-    """Only the first request waits; those after it are served at once."""
-    async with inside.needing_a_save(broken=True):
-        await inside.take_waiting(1, whole=False)
-        begun = trio.current_time()
-        for _ in range(10):
-            await trio.sleep(0.5)
-            inside.take()
-        assert trio.current_time() == begun + 5
-
-
 async def test_after_a_save_the_stored_node_serves_again(
     inside: Inside, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,16 +185,6 @@ async def test_after_a_save_the_stored_node_serves_again(
         assert again.first > volatile.first
         assert inside.timeline.volatile is None
         assert "so v1 and v6 come from the stored node again" in caplog.messages[-1]
-
-
-async def test_after_a_save_that_hung_the_stored_node_serves_again(inside: Inside) -> None:
-    """Once a save that hung for a minute completes, the volatile node is left in bounded time."""
-    async with inside.needing_a_save() as saved:
-        await inside.use(60)
-        assert inside.timeline.volatile is not None
-        saved.set()
-        await inside.use(11)
-        assert inside.timeline.volatile is None
 
 
 async def test_many_who_wait_for_a_save_turn_volatile_together(inside: Inside) -> None:

@@ -93,7 +93,7 @@ async def test_a_clone_reaches_no_further_ahead_than_after_a_start(inside: Insid
         await trio.sleep(100)
         inside.clones.notice("test")
         await inside.take_waiting()
-        assert inside.saver.reach == pytest.approx(FIRST_REACH)
+        assert inside.saver.status()["reach_seconds"] == pytest.approx(FIRST_REACH)
 
 
 def test_a_generator_that_the_copy_has_too_draws_other_bytes(
@@ -218,7 +218,7 @@ async def test_a_worker_number_set_by_hand_is_refused() -> None:
     assert refused.value.message.startswith(
         "this machine was cloned, so another one may have worker number 5 too; start uuidd with"
     )
-    assert inside.report.status(inside.service)["worker"]["why"] == refused.value.message
+    assert inside.report.status()["worker"]["why"] == refused.value.message
 
 
 async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen() -> None:

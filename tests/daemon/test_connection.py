@@ -17,7 +17,6 @@ from tests.daemon.fakes import HOUR, Inside, Peer, TickingClock, message, notifi
 from uuidd import version
 from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.wire import RPC_FIRST
 from uuidd.fleet.standing import static_status
 from uuidd.server.settings import Limits
 
@@ -78,17 +77,6 @@ async def test_pipelined_requests_are_answered_in_order(inside: Inside) -> None:
     assert [reply.error is None for reply in replies] == [True, True, False, True, False]
 
 
-async def test_a_request_that_waits_keeps_its_place(inside: Inside) -> None:
-    """Requests after one that waits for room are answered after it."""
-    async with inside.talking() as peer:
-        whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
-        await peer.send(b"".join([*whole, request("make", "v4", msgid=16)]))
-        replies = await peer.replies(17)
-    assert [reply.msgid for reply in replies] == list(range(17))
-    assert [reply.error for reply in replies] == [None] * 17
-    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
-
-
 async def test_more_requests_than_are_answered_at_once_are_all_answered(inside: Inside) -> None:
     """Of 1,100 pipelined requests, which is over the limit, each gets its reply, in order."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
@@ -96,18 +84,6 @@ async def test_more_requests_than_are_answered_at_once_are_all_answered(inside: 
         nursery.start_soon(peer.send, sent)
         replies = await peer.replies(1100)
     assert [reply.msgid for reply in replies] == list(range(1100))
-
-
-async def test_a_request_cut_anywhere_is_answered(inside: Inside) -> None:
-    """However a request is cut into pieces, it gets its one reply."""
-    whole = request("make", "v4", 2, msgid=77)
-    async with inside.talking() as peer:
-        for cut in range(1, len(whole)):
-            await peer.send(whole[:cut])
-            await trio.testing.wait_all_tasks_blocked()
-            await peer.send(whole[cut:])
-            reply = await peer.reply()
-            assert (reply.msgid, reply.error, len(reply.result)) == (77, None, 2)
 
 
 async def test_a_caller_of_many_gives_others_their_turn(inside: Inside) -> None:
@@ -152,14 +128,6 @@ async def test_what_wants_no_answer_is_ignored(inside: Inside, ignored: bytes) -
 
 
 # rpc: what other clients send
-
-
-@pytest.mark.parametrize("msgid", [-(2**63), -1, 2**32, 2**53 + 1, 2**64 - 1])
-async def test_a_msgid_of_more_than_32_bits_comes_back(inside: Inside, msgid: int) -> None:
-    """Any integer that MessagePack has may be a msgid."""
-    async with inside.talking() as peer:
-        reply = await peer.call("make", "v4", msgid=msgid)
-        assert (reply.msgid, reply.error) == (msgid, None)
 
 
 @pytest.mark.parametrize(
@@ -210,13 +178,6 @@ async def test_the_first_byte_tells_the_dialect(inside: Inside) -> None:
     assert inside.service.libuuid.refused == {"too_late": 2}
 
 
-async def test_other_bytes_are_read_before_the_close(inside: Inside) -> None:
-    """A caller in neither dialect sees an orderly end, not a reset."""
-    async with inside.talking() as peer:
-        await peer.send(b"GET / HTTP/1.1\r\n\r\n")
-        assert await closed_at(peer) == 0
-
-
 # Time
 
 
@@ -226,16 +187,6 @@ async def test_silence_between_requests_is_free(inside: Inside) -> None:
         await peer.call("status")
         await trio.sleep(HOUR)
         assert (await peer.call("take", "utc", 1)).error is None
-
-
-@pytest.mark.parametrize("half", [HALF, b"\x94", b"\x04", b"\x04\x01\x00\x00", b"\x05\x01"])
-async def test_half_a_request_is_closed_upon_after_five_seconds(
-    inside: Inside, half: bytes
-) -> None:
-    """A request that does not go on is closed upon 5 s after it began, without a byte."""
-    async with inside.talking() as peer:
-        await peer.send(half)
-        assert await closed_at(peer) == 5
 
 
 @pytest.mark.parametrize("half", [HALF, b"\x04\x01\x00\x00"], ids=["rpc", "libuuid"])
@@ -350,34 +301,6 @@ async def test_a_caller_that_reads_slowly_but_in_time_is_served(inside: Inside) 
 
 
 @pytest.mark.parametrize(
-    "malformed",
-    [
-        b"\xc1",
-        b"\xc0",
-        b"\x94\x00\xc0\xa4take\x90",
-        b"\x94\x01\x01\xc1\xc0",
-        b"\x94\xc2\x01\xa4take\x90",
-        b"\x94\x00\xca\x00\x00\x00\x00\xa4take\x90",
-        b"\xdd\xff\xff\xff\xff",
-        b"\x93\x02\xa4take\xc1",
-    ],
-)
-async def test_requests_before_malformed_bytes_are_answered(
-    inside: Inside, malformed: bytes
-) -> None:
-    """Good requests before bytes that are none get their replies; then the connection ends."""
-    async with inside.talking() as peer:
-        good = request("take", "utc", 1, msgid=1) + request("make", "v4", msgid=2)
-        await peer.send(good + malformed + request("take", "utc", 1, msgid=3))
-        unpacker = msgpack.Unpacker()
-        unpacker.feed(await peer.rest())
-        assert [reply[1:3] for reply in unpacker] == [[1, None], [2, None]]
-        assert trio.current_time() == 0
-    assert inside.service.rpc.refused == {"malformed": 1}
-    assert inside.service.rpc.requests == 2
-
-
-@pytest.mark.parametrize(
     ("malformed", "told"),
     [
         (b"\x94\x00\x03\xc1", "cannot be read: not MessagePack"),
@@ -404,75 +327,17 @@ async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
     assert inside.service.rpc.refused == {"malformed": 1}
 
 
-async def test_a_request_of_the_most_bytes_is_answered(inside: Inside) -> None:
-    """A request as long as the limit gets its answer, be it an error."""
-    async with inside.talking() as peer:
-        longest = request("x" * 4089)
-        assert len(longest) == inside.limits.request_bytes == 4096
-        await peer.send(longest)
-        assert (await peer.reply()).error is not None
-
-
-@pytest.mark.parametrize(
-    "longer",
-    [request("x" * 4090), request("status") + request("x" * 4090)[:4097]],
-    ids=["alone", "unfinished, behind another"],
-)
-async def test_a_longer_request_is_closed_upon(inside: Inside, longer: bytes) -> None:
-    """A request of more bytes than the limit ends the connection as soon as it is seen."""
-    async with inside.talking() as peer:
-        await peer.send(longer)
-        await peer.rest()
-        assert trio.current_time() == 0
-    assert inside.service.rpc.refused == {"malformed": 1}
-
-
-async def test_the_request_limit_can_be_set(inside: Inside) -> None:
-    """Under a limit of 20 bytes a request of 21 ends the connection."""
-    async with inside.talking(request_bytes=20) as peer:
-        await peer.send(request("x" * 15))
-        assert (await peer.reply()).error is not None
-        await peer.send(request("x" * 16, msgid=2))
-        assert (await peer.reply()).error == (
-            "bad_params: a request of 21 bytes or more; at most 20 are read;"
-            " the connection is closed"
-        )
-        assert await peer.rest() == b""
-
-
 # Refusals
 
 REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("take", (), "bad_params"),
-    ("take", ("utc",), "bad_params"),
-    ("take", ("utc", 0), "bad_params"),
-    ("take", ("utc", -1), "bad_params"),
     ("take", ("utc", 1_000_001), "bad_params"),
-    ("take", ("utc", True), "bad_params"),
-    ("take", ("utc", 1.0), "bad_params"),
-    ("take", ("utc", "1"), "bad_params"),
-    ("take", ("utc", None), "bad_params"),
-    ("take", ("utc", 1, 1), "bad_params"),
-    ("take", ("utc", 1, None), "bad_params"),
-    ("take", ("utc", 1, True, 0), "bad_params"),
-    ("take", ("utc", 1, True, True, 0), "bad_params"),
-    ("take", ("mars", 1), "bad_params"),
-    ("take", (["utc"], 1), "bad_params"),
     ("take", ("steady", 0), "bad_params"),
-    ("take", ("steady", 1_000_001), "bad_params"),
-    ("take", ("steady", 1, 1), "bad_params"),
-    ("make", (), "bad_params"),
-    ("make", ("v9",), "bad_params"),
-    ("make", ("v1", 0), "bad_params"),
+    ("take", ("utc", 1, True, True, 0), "bad_params"),
     ("make", ("v1", 1001), "bad_params"),
-    ("make", ("v1", True), "bad_params"),
-    ("make", ("v1", 1, 1), "bad_params"),
-    ("make", ("v1", 1, True, 1), "bad_params"),
-    ("make", ("v7", 1001), "bad_params"),
-    ("make", ("ulid", 0), "bad_params"),
     ("make", ("snowflake",), "no_worker_id"),
+    ("make", ("snowflake", 1001), "bad_params"),
     ("status", (1,), "bad_params"),
-    ("", (), "unknown_method"),
     ("Take", ("utc", 1), "unknown_method"),
 ]
 
@@ -549,12 +414,6 @@ async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, kind: str) 
     assert [each.tick for each in made] == list(range(last - 999, last + 1))
     assert len({each.clock_seq for each in made}) == 1
     assert {each.node for each in made} == {inside.open.node}
-
-
-async def test_make_gives_one_id_unless_told(inside: Inside) -> None:
-    """Without a count one id is made."""
-    async with inside.talking() as peer:
-        assert len((await peer.call("make", "v6")).result) == 1
 
 
 async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
@@ -757,14 +616,6 @@ async def test_bulk_random_uuid_gives_what_fits(inside: Inside, asked: int, give
     assert len(set(found)) == given
 
 
-@pytest.mark.parametrize("asked", [1_000_001, 10_000_000, 2**31 - 1])
-async def test_an_unreasonable_count_is_closed_upon(inside: Inside, asked: int) -> None:
-    """More than a million at once is read, and then closed upon at once without a byte."""
-    assert await ask(inside, b"\x04" + pack("=i", asked)) == b""
-    assert trio.current_time() == 0
-    assert inside.service.libuuid.refused == {"malformed": 1}
-
-
 async def test_a_libuuid_request_without_room_is_closed_upon(inside: Inside) -> None:
     """Where all of it cannot be reserved within 0.2 s, nothing is answered."""
     inside.use_up()
@@ -772,33 +623,3 @@ async def test_a_libuuid_request_without_room_is_closed_upon(inside: Inside) -> 
     assert await ask(inside, b"\x04" + pack("=i", 1_000_000)) == b""
     assert trio.current_time() <= 0.2
     assert inside.service.libuuid.refused == {"busy": 1}
-
-
-async def test_a_libuuid_request_waits_for_room(inside: Inside) -> None:
-    """A request that finds room within 0.2 s is answered then."""
-    inside.use_up()
-    assert len(await ask(inside, b"\x04" + pack("=i", 1_000_000))) == 24
-    assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
-
-
-@pytest.mark.parametrize("op", [b"\x00", b"\x02", b"\x04\x01\x00\x00\x00"])
-async def test_one_libuuid_request_a_connection(inside: Inside, op: bytes) -> None:
-    """Bytes after the first request are not answered: one reply, and the close."""
-    alone = await ask(inside, op)
-    assert len(await ask(inside, op + b"\x02\x02trailing")) == len(alone)
-    assert inside.service.libuuid.requests == 2
-
-
-async def test_a_libuuid_request_in_pieces_is_answered(inside: Inside) -> None:
-    """A request that arrives byte by byte within 5 s gets its reply."""
-    async with inside.talking() as peer:
-        for byte in b"\x04\x01\x00\x00\x00":
-            await peer.send(bytes([byte]))
-            await trio.sleep(0.5)
-        assert len(await peer.rest()) == 24
-
-
-async def test_the_first_bytes_of_rpc_are_arrays() -> None:
-    """What the published protocol's messages begin with is what rpc is known by."""
-    heads = {request("status")[0], notification("status")[0], 0xDC, 0xDD}
-    assert heads == RPC_FIRST

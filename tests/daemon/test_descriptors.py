@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -7,29 +8,23 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 import trio
 
-from tests.daemon.fakes import UID
-from uuidd.server.descriptors import Dropper, WaryClient, bar_descriptors, may_hold_descriptors
-from uuidd.server.settings import Limits
+from uuidd.server.descriptors import Dropper, WarySocket, bar_descriptors
 
-
-def wary(sock: socket.socket, dropper: Dropper) -> WaryClient:
-    """Return a client that nobody serves."""
-    return WaryClient(sock, UID, Mock(), Limits(), dropper=dropper)
+SIZE = 100
 
 
 class Place:
-    """A wary client, the socket of its *peer*, and a pipe whose end can be passed."""
+    """A wary socket *sock*, that of its *peer*, and a pipe whose end can be passed."""
 
     def __init__(self) -> None:
         self.peer, ours = socket.socketpair()
         self.refused = 0
         self.dropper = Dropper(self._refuse)
-        self.client = wary(ours, self.dropper)
+        self.sock = WarySocket(ours.detach(), self.dropper)
         self.watched, self.passed = os.pipe()
 
     def _refuse(self) -> None:
@@ -39,6 +34,14 @@ class Place:
         """Send bytes, and the last descriptor of the pipe's other end."""
         socket.send_fds(self.peer, [data], [self.passed])
         os.close(self.passed)
+
+    async def until_closed(self) -> None:
+        """Let the dropper run until the descriptor that was passed has been closed."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.dropper.run)
+            with trio.fail_after(20):
+                await trio.lowlevel.wait_readable(self.watched)
+            nursery.cancel_scope.cancel()
 
     @property
     def closed(self) -> bool:
@@ -54,21 +57,24 @@ def place() -> Iterator[Place]:
     place = Place()
     yield place
     place.peer.close()
-    place.client.sock.close()
+    # As of any socket, in this thread.
+    socket.SocketType.close(place.sock)
     os.close(place.watched)
 
 
 def test_bytes_are_read_as_ever(place: Place) -> None:
     """Nothing yet, then what came, each byte once, then the end."""
-    assert place.client.receive_now() is None
+    with pytest.raises(BlockingIOError):
+        place.sock.recv(SIZE)
     place.peer.sendall(b"one")
-    assert place.client.receive_now() == b"one"
-    assert place.client.receive_now() is None
+    assert place.sock.recv(SIZE) == b"one"
+    with pytest.raises(BlockingIOError):
+        place.sock.recv(SIZE)
     place.peer.sendall(b"two")
     place.peer.shutdown(socket.SHUT_WR)
-    assert place.client.receive_now() == b"two"
-    assert place.client.receive_now() == b""
-    place.client.close()
+    assert place.sock.recv(SIZE) == b"two"
+    assert place.sock.recv(SIZE) == b""
+    place.sock.close()
     os.close(place.passed)
     assert place.refused == 0
 
@@ -78,10 +84,10 @@ def test_the_credentials_of_a_peer_are_no_descriptor(place: Place) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        stream = wary(ours, place.dropper)
+        sock = WarySocket(ours.detach(), place.dropper)
         theirs.sendall(b"one")
-        assert stream.receive_now() == b"one"
-        stream.close()
+        assert sock.recv(SIZE) == b"one"
+        sock.close()
     os.close(place.passed)
 
 
@@ -89,30 +95,22 @@ async def test_a_descriptor_is_not_closed_where_it_is_read(place: Place) -> None
     """It is the end of the connection; only the dropper lets go of it, and tells nobody to wait."""
     place.peer.sendall(b"before")
     place.send_descriptor(b"with")
-    assert place.client.receive_now() == b""
+    assert place.sock.recv(SIZE) == b""
     assert place.refused == 1
-    place.client.close()
+    place.sock.close()
     assert not place.closed
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(place.dropper.run)
-        with trio.fail_after(20):
-            await trio.lowlevel.wait_readable(place.watched)
-        nursery.cancel_scope.cancel()
+    await place.until_closed()
 
 
 async def test_the_peer_sees_the_end_before_descriptors_are_closed(place: Place) -> None:
     """And can send nothing more, so that nothing is added to what has to be closed."""
     place.send_descriptor(b"with")
-    place.client.close()
+    place.sock.close()
     assert not place.closed
     assert place.peer.recv(1) == b""
     with pytest.raises(BrokenPipeError):
         place.peer.send(b"more")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(place.dropper.run)
-        with trio.fail_after(20):
-            await trio.lowlevel.wait_readable(place.watched)
-        nursery.cancel_scope.cancel()
+    await place.until_closed()
 
 
 async def test_descriptors_are_closed_once_a_thread_can_be_started(
@@ -120,7 +118,7 @@ async def test_descriptors_are_closed_once_a_thread_can_be_started(
 ) -> None:
     """A host that is out of processes keeps them a while, and nothing is lost."""
     place.send_descriptor(b"with")
-    place.client.close()
+    place.sock.close()
     failures = iter([RuntimeError("can't start new thread")])
     start = threading.Thread.start
 
@@ -130,11 +128,7 @@ async def test_descriptors_are_closed_once_a_thread_can_be_started(
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", fail_once)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(place.dropper.run)
-        with trio.fail_after(20):
-            await trio.lowlevel.wait_readable(place.watched)
-        nursery.cancel_scope.cancel()
+    await place.until_closed()
 
 
 async def test_the_thread_that_may_outlive_a_stop_gets_no_signal(
@@ -142,7 +136,7 @@ async def test_the_thread_that_may_outlive_a_stop_gets_no_signal(
 ) -> None:
     """The handlers of the daemon have ended then, so the signal would end the process."""
     place.send_descriptor(b"with")
-    place.client.close()
+    place.sock.close()
     before, masks, close = {*threading.enumerate()}, [], os.close
 
     def look(fd: int) -> None:
@@ -151,12 +145,8 @@ async def test_the_thread_that_may_outlive_a_stop_gets_no_signal(
             masks.append(int(status.partition("SigBlk:")[2].split()[0], 16))
         close(fd)
 
-    async with trio.open_nursery() as nursery:
-        monkeypatch.setattr(os, "close", look)
-        nursery.start_soon(place.dropper.run)
-        with trio.fail_after(20):
-            await trio.lowlevel.wait_readable(place.watched)
-        nursery.cancel_scope.cancel()
+    monkeypatch.setattr(os, "close", look)
+    await place.until_closed()
     assert masks
     assert all(mask >> signal.SIGTERM - 1 & 1 for mask in masks)
 
@@ -168,15 +158,16 @@ async def test_after_its_end_the_dropper_leaves_all_to_the_process(place: Place)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     place.send_descriptor(b"with")
-    fd = place.client.sock.fileno()
-    place.client.close()
+    fd = place.sock.fileno()
+    place.sock.close()
     assert not place.closed
     os.close(fd)
     assert place.closed
 
 
-def test_a_barred_listener_takes_no_descriptor() -> None:
+def test_a_barred_listener_takes_no_descriptor(place: Place) -> None:
     """From connections made before they may come yet; to those made after none can be sent."""
+    os.close(place.passed)
     with (
         socket.socket(socket.AF_UNIX) as listener,
         socket.socket(socket.AF_UNIX) as before,
@@ -189,8 +180,9 @@ def test_a_barred_listener_takes_no_descriptor() -> None:
         after.connect(listener.getsockname())
         for sock, may in ((before, True), (after, False)):
             accepted, _ = listener.accept()
-            with accepted:
-                assert may_hold_descriptors(accepted) == may
+            served = place.dropper.wary(accepted)
+            with contextlib.closing(served):
+                assert isinstance(served, WarySocket) == may
                 if not may:
                     with pytest.raises(PermissionError):
-                        socket.send_fds(sock, [b"\x02"], [accepted.fileno()])
+                        socket.send_fds(sock, [b"\x02"], [served.fileno()])

@@ -66,13 +66,6 @@ def test_bytes_that_have_waited_are_dropped(step: float) -> None:
     assert entropy.take(16) == source.given[1][:16]
 
 
-def test_few_bytes_wait_to_be_used() -> None:
-    """The daemon's memory holds random bytes for 32 future UUIDs at most."""
-    source = Source()
-    Entropy(source, lambda: 1000.0).take(1)
-    assert sum(map(len, source.given)) <= 512
-
-
 @given(st.lists(st.integers(8, READ_AHEAD), max_size=40))
 def test_no_byte_is_given_twice(counts: list[int]) -> None:
     """Whatever is asked, each grant lies behind the one before in what was read."""
@@ -88,18 +81,6 @@ def test_no_byte_is_given_twice(counts: list[int]) -> None:
 def test_bits_are_as_many_as_asked(count: int) -> None:
     """With all bits set, an int of so many bits is the largest there is."""
     assert Entropy(lambda length: b"\xff" * length).bits(count) == (1 << count) - 1
-
-
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 10, 14, 47, 48, 122])
-def test_bits_fit(count: int) -> None:
-    """An int of so many bits is never larger, and each of its bits is set now and then."""
-    entropy = Entropy(Source())
-    seen = 0
-    for _ in range(200):
-        bits = entropy.bits(count)
-        assert 0 <= bits < 1 << count
-        seen |= bits
-    assert seen == (1 << count) - 1
 
 
 def test_bits_come_from_the_source() -> None:

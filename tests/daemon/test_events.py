@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 
@@ -14,12 +15,8 @@ from tests.daemon.fakes import Inside
 from tests.rig import Daemon
 from uuidd.core.timeline.ring import Opening
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server import events
-from uuidd.server.acceptor import DESCRIPTORS, TOO_LATE, UNREAD
-from uuidd.server.admission import MADE_ROOM, SILENT
-from uuidd.server.client import MALFORMED
+from uuidd.server import acceptor, admission, client, events, poller
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
-from uuidd.server.poller import NO_WATCH
 
 
 def said(caplog: pytest.LogCaptureFixture, reason: str, back: int = 0) -> tuple[str, str]:
@@ -226,17 +223,13 @@ async def test_a_daemon_tells_what_it_refuses_in_either_protocol(
 def test_each_reason_is_told_in_words() -> None:
     """The log does not leave an administrator with the reason's name alone."""
     codes = re.findall(r"``(\w+)``", RefusedError.__doc__ or "")
-    reasons = {
-        *codes,
-        "connections",
-        DESCRIPTORS,
-        MALFORMED,
-        NO_WATCH,
-        SILENT,
-        MADE_ROOM,
-        TOO_LATE,
-        UNREAD,
+    ends = {
+        reason
+        for module in (acceptor, admission, client, poller)
+        for reason in re.findall(r'refuse(?:\(|, )"(\w+)"', inspect.getsource(module))
     }
+    assert len(ends) == 8
+    reasons = {*codes, *ends}
     assert reasons - set(ROUTINE) == set(MEANINGS)
 
 

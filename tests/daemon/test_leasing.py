@@ -4,7 +4,8 @@ import contextlib
 import mmap
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -107,28 +108,12 @@ async def test_the_page_comes_with_the_first_reply(page: Page, first: tuple[Any,
         assert os.fstat(fd).st_ino == os.fstat(page.fd).st_ino
 
 
-async def test_the_page_comes_with_the_first_of_many_replies(page: Page) -> None:
-    """With the first byte of those that are sent together."""
-    async with holding(page) as (_, holder):
-        await holder.send(request("take", "utc", 1, msgid=7) + request("take", "utc", 1, msgid=8))
-        await holder.replies(2)
-        [(_, data)] = holder.passed
-        assert data[:3] == b"\x94\x01\x07"
-
-
 async def test_the_page_comes_with_a_first_reply_that_had_to_wait(page: Page) -> None:
     """A block that needs a save is sent by the connection's task."""
     async with serving(page=page) as served, served.connect() as taker:
         served.inside.use_up()
         await taker.call("take", "utc", 1)
         assert len(taker.passed) == 1
-
-
-async def test_without_a_page_nothing_is_passed() -> None:
-    """Blocks are given all the same."""
-    async with holding(None) as (_, taker):
-        assert (await taker.call("take", "utc", 1)).error is None
-        assert taker.passed == []
 
 
 @pytest.mark.parametrize("timeline", ["utc", "steady"])
@@ -142,14 +127,6 @@ async def test_a_block_says_in_which_epoch_it_was_given(page: Page, timeline: st
         assert after.result["page_epoch"] == page.words[EPOCH_AT] == 1
 
 
-async def test_each_connection_gets_the_page(page: Page) -> None:
-    """Also one of the same user, which may be another process."""
-    async with holding(page) as (served, one), served.connect() as other:
-        for holder in (one, other):
-            await holder.lease()
-            assert len(holder.passed) == 1
-
-
 async def test_a_second_lease_ends_the_first(page: Page) -> None:
     """A connection holds one at most; the lane of the first rests."""
     async with holding(page) as (served, holder):
@@ -157,17 +134,6 @@ async def test_a_second_lease_ends_the_first(page: Page) -> None:
         assert tokens(page) == {second.lane: second.token}
         assert first.lane != second.lane
         assert served.inside.timeline.leases.out == 1
-
-
-async def test_pipelined_requests_for_leases_are_answered_in_order(page: Page) -> None:
-    """Each ends the one before it."""
-    async with holding(page) as (_, holder):
-        asked = [request("lease", msgid=1), request("make", "v4", msgid=2)] * 10
-        await holder.send(b"".join(asked))
-        replies = await holder.replies(20)
-        assert [reply.msgid for reply in replies] == [1, 2] * 10
-        last = methods.unpack_lease(replies[-2].result)
-        assert tokens(page) == {last.lane: last.token}
 
 
 async def test_a_lease_is_granted_over_a_connection_that_may_hold_descriptors(page: Page) -> None:
@@ -295,82 +261,94 @@ async def test_without_a_page_nothing_is_leased() -> None:
             MOST_ASK_AGAIN,
         )
         assert (await holder.call("take", "utc", 1)).error is None
+        assert holder.passed == []
         assert served.inside.leasing.refused == {"page": 1}
         assert served.inside.service.rpc.refused == {"no_lease": 1}
 
 
-async def test_nothing_is_leased_before_utc_has_passed_what_was_leased_before(page: Page) -> None:
-    """The message says for how long, and then there are leases again."""
-    async with holding(page) as (served, holder):
-        served.inside.timeline.leases.floor = served.inside.wall.now() + 12 * TICKS_PER_SECOND
-        assert await refusal(holder) == (
-            "no lease before UTC has passed all that earlier leases may have used, in 12.000 s;"
-            " blocks serve meanwhile",
-            10,
-        )
-        await trio.sleep(12)
-        await holder.lease()
-        assert served.inside.leasing.refused == {"floor": 1}
+def floor(inside: Inside) -> None:
+    """Let earlier leases reach 12 s ahead."""
+    inside.timeline.leases.floor = inside.wall.now() + 12 * TICKS_PER_SECOND
 
 
-async def test_nothing_is_leased_while_steady_is_ahead(page: Page) -> None:
-    """Else a holder's v7 would be behind those of blocks."""
-    async with holding(page) as (served, holder):
-        served.inside.take_steady()
-        served.inside.wall.step(-0.5)
-        assert await refusal(holder) == (
-            "no lease before UTC has caught up with the steady timeline, in 0.500 s;"
-            " blocks serve meanwhile",
+def steady_ahead(inside: Inside, seconds: float) -> None:
+    """Set UTC back."""
+    inside.take_steady()
+    inside.wall.step(-seconds)
+
+
+def moved_away(inside: Inside) -> None:
+    """Move the state's folder away."""
+    inside.disk.moved = "the folder was moved away"
+
+
+def leased(inside: Inside, *, to: int, lanes: int) -> None:
+    """Lease so many lanes, in turn to three users from *to* on, or to one."""
+    for number in range(lanes):
+        uid = to + number % 3 if lanes == RESERVED else to
+        inside.timelines.lease(at=inside.clock.read(), uid=uid)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason", "words", "seconds"),
+    [
+        (
+            floor,
+            "floor",
+            "no lease before UTC has passed all that earlier leases may have used, in 12.000 s",
+            # UTC may be set forward long before that, and so below.
+            SECONDS,
+        ),
+        (
+            partial(steady_ahead, seconds=0.5),
+            "steady",
+            "no lease before UTC has caught up with the steady timeline, in 0.500 s",
             1,
-        )
-        assert served.inside.leasing.refused == {"steady": 1}
-
-
-async def test_while_steady_is_far_ahead_a_client_asks_again_in_ten_seconds(page: Page) -> None:
-    """UTC may be set forward long before it has caught up."""
-    async with holding(page) as (served, holder):
-        served.inside.take_steady()
-        served.inside.wall.step(-12)
-        assert (await refusal(holder))[1] == SECONDS
-
-
-async def test_nothing_is_leased_while_a_volatile_node_serves(page: Page) -> None:
-    """It is not saved, so nothing of it can be bounded."""
-    async with holding(page) as (served, holder):
-        served.inside.timeline.use_volatile("a test")
-        assert await refusal(holder) == (
-            "v1 and v6 come from a volatile node, which has no leases; blocks serve meanwhile",
+        ),
+        (
+            partial(steady_ahead, seconds=12),
+            "steady",
+            "no lease before UTC has caught up with the steady timeline, in 12.000 s",
+            SECONDS,
+        ),
+        (
+            lambda inside: inside.timeline.use_volatile("a test"),
+            "volatile",
+            "v1 and v6 come from a volatile node, which has no leases",
             1,
-        )
-
-
-async def test_nothing_is_leased_before_a_save_that_may_be_used(page: Page) -> None:
-    """After the state folder was moved away, with what it is that fails."""
-    async with holding(page) as (served, holder):
-        served.inside.disk.moved = "the folder was moved away"
-        assert await refusal(holder) == (
-            "the state has to be saved first, which fails (the folder was moved away);"
-            " blocks serve meanwhile",
+        ),
+        (
+            moved_away,
+            "save",
+            "the state has to be saved first, which fails (the folder was moved away)",
             1,
-        )
-
-
-async def test_a_user_has_half_of_the_lanes_over_all_connections(page: Page) -> None:
-    """Lanes that rest count too; another user has the other half."""
-    need_root()
-    async with holding(page) as (served, holder), contextlib.AsyncExitStack() as stack:
-        with somebody() as uid:
-            theirs = [await stack.enter_async_context(served.connect()) for _ in range(2)]
-        for each in theirs:
-            for _ in range(PER_USER // 2):
-                await each.lease()
-        for each in theirs:
-            assert await refusal(each) == (
-                f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"
-                f" ended in the last {REACH:g} s; close connections; blocks serve meanwhile",
-                MOST_ASK_AGAIN,
-            )
-        await holder.lease()
+        ),
+        (
+            partial(leased, to=os.geteuid(), lanes=PER_USER),
+            "user",
+            f"uid {os.geteuid()} has {PER_USER} leases, the most one user may have, counting those"
+            f" that ended in the last {REACH:g} s; close connections",
+            MOST_ASK_AGAIN,
+        ),
+        (
+            partial(leased, to=os.geteuid() + 1, lanes=RESERVED),
+            "lanes",
+            f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
+            f" {REACH:g} s",
+            MOST_ASK_AGAIN,
+        ),
+        (lambda inside: inside.timelines.close(), "stopping", "the daemon is stopping", 1),
+    ],
+    ids=["floor", "steady", "far", "volatile", "moved", "user", "lanes", "stop"],
+)
+async def test_a_refused_lease_says_why_and_when_to_ask_again(
+    page: Page, prepare: Callable[[Inside], object], reason: str, words: str, seconds: float
+) -> None:
+    async with holding(page) as (served, holder):
+        prepare(served.inside)
+        assert await refusal(holder) == (f"{words}; blocks serve meanwhile", seconds)
+        assert served.inside.leasing.refused == {reason: 1}
+        assert served.inside.service.rpc.refused == {"no_lease": 1}
 
 
 async def test_a_refused_lease_leaves_the_one_that_is_held(page: Page) -> None:
@@ -389,32 +367,6 @@ async def test_a_refused_lease_is_answered_at_once(page: Page) -> None:
         ask = rpc.Request(1, "lease", [])
         assert b"no_lease" in at_once(served.inside.service.answer(ask, Mock(uid=UID)))
         assert served.inside.leasing.refused == {"floor": 1}
-
-
-async def test_of_all_lanes_each_is_leased_once(page: Page) -> None:
-    """When none is left, the message says so; blocks serve."""
-    need_root()
-    async with holding(page) as (served, _), contextlib.AsyncExitStack() as stack:
-        with somebody():
-            theirs = [
-                await stack.enter_async_context(served.connect())
-                for _ in range(RESERVED - PER_USER)
-            ]
-        ours = [await stack.enter_async_context(served.connect()) for _ in range(PER_USER)]
-        leases = [await each.lease() for each in theirs + ours]
-        assert len({lease.lane for lease in leases}) == RESERVED
-        os.seteuid(12345)
-        try:
-            late = served.connect()
-        finally:
-            os.seteuid(0)
-        async with late:
-            assert await refusal(late) == (
-                f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
-                f" {REACH:g} s; blocks serve meanwhile",
-                MOST_ASK_AGAIN,
-            )
-            assert (await late.call("take", "utc", 1)).error is None
 
 
 # The end of a lease
@@ -462,15 +414,6 @@ async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page) -> Non
         assert served.inside.service.rpc.refused == {"unread": 1}
 
 
-async def test_the_lease_of_a_client_that_sends_garbage_ends(page: Page) -> None:
-    """The daemon closes that connection."""
-    async with holding(page) as (_, holder):
-        await holder.lease()
-        await holder.send(b"\xc1")
-        await holder.ended()
-        assert tokens(page) == {}
-
-
 async def test_a_step_back_ends_all_leases_before_anything_else(page: Page) -> None:
     """The request that finds it is answered after that; its reply is of the new time."""
     async with holding(page) as (served, holder):
@@ -490,18 +433,6 @@ async def test_a_step_forward_ends_none(page: Page) -> None:
         assert tokens(page) == {lease.lane: lease.token}
 
 
-async def test_a_lease_that_was_ended_is_not_released_again(page: Page) -> None:
-    """The lane may have another holder by then, whose token stays."""
-    async with holding(page) as (served, holder), served.connect() as other:
-        await holder.lease()
-        served.inside.timeline.leases.revoke()
-        served.inside.timeline.leases.floor = 0
-        lease = await other.lease()
-        await holder.send(b"\xc1")
-        await holder.ended()
-        assert tokens(page) == {lease.lane: lease.token}
-
-
 async def test_a_stop_leaves_the_leases_to_their_holders(page: Page) -> None:
     """They go on up to the horizon in the page while the next daemon starts."""
     async with holding(page) as (served, holder), served.connect() as other:
@@ -510,16 +441,6 @@ async def test_a_stop_leaves_the_leases_to_their_holders(page: Page) -> None:
         await served.ended.wait()
         await holder.ended()
         assert tokens(page) == {lease.lane: lease.token for lease in leases}
-
-
-async def test_a_connection_that_ends_during_a_stop_leaves_its_lease(page: Page) -> None:
-    """Its lane has no other holder before the daemon is gone, so that harms nobody."""
-    async with holding(page) as (served, holder):
-        lease = await holder.lease()
-        served.acceptor.stop(drain=False)
-        await holder.end_sending()
-        await served.ended.wait()
-        assert tokens(page) == {lease.lane: lease.token}
 
 
 # The horizon
@@ -647,14 +568,6 @@ async def test_a_lease_at_the_horizon_waits_for_a_save(page: Page) -> None:
         inside.disk.gate.set()
 
 
-async def test_a_closed_timeline_leases_nothing(page: Page) -> None:
-    """The daemon says that it is stopping."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        assert await inside.saver.finish(10)
-        assert await refusal(holder) == ("the daemon is stopping; blocks serve meanwhile", 1)
-
-
 async def test_other_notifications_do_nothing(page: Page) -> None:
     """They are counted as requests, and that is all."""
     inside = Inside(page=page)
@@ -667,15 +580,3 @@ async def test_other_notifications_do_nothing(page: Page) -> None:
         await trio.sleep(1)
         assert len(inside.disk.begun) == saves
         assert inside.service.rpc.requests == 6
-
-
-async def test_the_marks_of_a_stop_lie_past_what_holders_may_use(page: Page) -> None:
-    """After a clean stop too, because holders go on up to the horizon."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await holder.lease()
-        assert await inside.saver.finish(10)
-        state = inside.disk.kept[-1]
-        horizon = page.words[HORIZON_AT]
-        assert state.leases >= horizon
-        assert state.marks[state.generation] >= horizon

@@ -99,16 +99,6 @@ async def test_made_ids_rise(kind: str, at: float, inside: Inside) -> None:
     assert len(set(keys)) == 2000
 
 
-async def test_steady_kinds_are_ordered_among_each_other(inside: Inside) -> None:
-    """Makes of different kinds share one timeline: each begins past the one before it."""
-    last = 0
-    for kind in STEADY * 2:
-        await make(inside, kind, 100)
-        assert inside.steady.next > last
-        assert inside.steady.next - last >= 100
-        last = inside.steady.next
-
-
 async def test_a_make_takes_no_more_ticks_than_it_needs(inside: Inside) -> None:
     """A tick for each id; of Snowflakes, 4,096 to a millisecond, 2.44 ticks for each."""
     await trio.sleep(1)
@@ -132,23 +122,6 @@ async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside
     assert places == list(range(places[0], places[0] + 1000))
     ticks = [snowflake.tick_of_place(place) for place in places]
     assert inside.wall.now() - 2442 < ticks[0] <= ticks[-1] <= inside.wall.now()
-
-
-async def test_flakes_have_the_node_and_the_tick(inside: Inside) -> None:
-    """The low 16 bits are the tick within the millisecond, those before them the node."""
-    (text,) = await make(inside, "flake", 1)
-    found = kinds.fields("flake", text)
-    assert kinds.tick("flake", text) == inside.steady.next - 1
-    assert found["node"] == inside.timeline.node.value
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].version])
-async def test_made_uuids_are_of_their_version(kind: str, inside: Inside) -> None:
-    """Every one has RFC 9562's variant and the version of its kind."""
-    found = [uuid.UUID(text) for text in await make(inside, kind, 1000)]
-    assert {(each.variant, each.version) for each in found} == {
-        (uuid.RFC_4122, KINDS[kind].version)
-    }
 
 
 # In pieces
@@ -201,21 +174,6 @@ async def test_snowflakes_need_a_worker_number() -> None:
         assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
         assert inside.service.rpc.refused == {"no_worker_id": 1}
         assert len((await peer.call("make", "flake", 10)).result) == 10
-
-
-async def test_a_wrong_count_of_snowflakes_is_told_first() -> None:
-    """The error for a wrong request names what is wrong, with or without a worker number."""
-    inside = Inside()
-    async with inside.talking() as peer:
-        assert (await peer.call("make", "snowflake", 1001)).code == "bad_params"
-
-
-async def test_the_worker_number_0_is_one() -> None:
-    """Zero is a number like any other, not the lack of one."""
-    inside = Inside(worker=0)
-    inside.save_ahead(HOUR)
-    (text,) = await make(inside, "snowflake", 1)
-    assert snowflake.fields(int(text)).worker == 0
 
 
 # The end of time

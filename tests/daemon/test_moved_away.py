@@ -214,7 +214,7 @@ async def test_status_and_log_tell_of_it_at_once(
     async with inside.saving():
         await trio.sleep(60)
         inside.disk.moved = GONE
-        told = inside.report.status(inside.service)["saves"]
+        told = inside.report.status()["saves"]
         assert (told["failing"], told["trouble"]) == (True, GONE)
         await trio.sleep(60)
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]

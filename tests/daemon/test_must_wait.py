@@ -134,13 +134,16 @@ async def test_room_that_comes_soon_is_waited_for(inside: Inside) -> None:
     assert trio.current_time() == pytest.approx(0.04, abs=1e-5)
 
 
-async def test_room_that_does_not_come_is_busy(inside: Inside) -> None:
-    """What a request that waits would be refused as ``busy`` at once is the same here."""
+@pytest.mark.parametrize("wait", [True, False])
+async def test_room_that_does_not_come_is_busy_at_once(inside: Inside, wait: bool) -> None:
+    """Nobody waits for what cannot come within 0.2 s."""
     inside.save_ahead()
     inside.wall.stop()
     for lane in inside.open.lanes:
         lane.next = inside.wall.now() + TICKS_PER_SECOND
-    assert (await refusal(inside, "utc", whole=True)).code == "busy"
+    with pytest.raises(RefusedError, match="1 ticks will not be free") as caught:
+        await inside.take_waiting(1, whole=True, wait=wait)
+    assert caught.value.code == "busy"
     assert trio.current_time() == 0
 
 

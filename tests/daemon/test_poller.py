@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
-import os
 import select
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -19,21 +17,17 @@ from uuidd.server import poller as poller_module
 from uuidd.server.client import Client, Next
 from uuidd.server.fairness import Answer
 from uuidd.server.making import PIECES
-from uuidd.server.poller import LONE_SECONDS, Poller, default_spins
+from uuidd.server.poller import Poller
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class Epolls:
-    """Makes a poller's epolls: so many at a time, which watch so many descriptors in all.
-
-    *on_nothing* is called whenever one of them has nothing that is ready.
-    """
+    """Makes a poller's epolls: so many at a time, which watch so many descriptors in all."""
 
     def __init__(self) -> None:
         self.left = 100
         self.watches = 1000
-        self.on_nothing: Callable[[], object] = lambda: None
 
     def __call__(self) -> select.epoll:
         """Return another one. Raises OSError when that is one too many."""
@@ -67,44 +61,28 @@ class _Epoll:
         self._made_by.watches -= 1
         self._epoll.register(fd, events)
 
-    def poll(self, seconds: float, most: int) -> list[tuple[int, int]]:
-        found = self._epoll.poll(seconds, most)
-        if not found:
-            self._made_by.on_nothing()
-        return found
-
 
 class Place:
     """A poller, and what it goes on with and has ended. Time stands still unless *clock* ticks."""
 
-    def __init__(
-        self, inside: Inside, clock: TickingClock | None = None, *, spins: int = 0
-    ) -> None:
+    def __init__(self, inside: Inside, clock: TickingClock | None = None) -> None:
         self.inside = inside
         self.clock = clock or TickingClock()
         self.epolls = Epolls()
         self.gone_on: list[Next] = []
         self.ended: list[Client] = []
-        self.poller = Poller(
-            go_on=self._go_on,
-            end=self._end,
-            refuse=inside.service.rpc.refuse,
-            monotonic=self.clock,
-            epoll=self.epolls,
-            spins=spins,
-        )
+        self.poller = Poller(self._place, inside.service.rpc.refuse, self.clock, self.epolls)
         self.changed = trio.Event()
 
     def client(self, sock: socket.socket, uid: int = UID) -> Client:
         """Return a client of *uid*."""
         return Client(sock, uid, self.inside.service, self.inside.limits, monotonic=self.clock)
 
-    def _go_on(self, _: Client, then: Next) -> None:
-        self.gone_on.append(then)
-        self.changed.set()
-
-    def _end(self, client: Client) -> None:
-        self.ended.append(client)
+    def _place(self, client: Client, then: Next) -> None:
+        if then is Next.END:
+            self.ended.append(client)
+        else:
+            self.gone_on.append(then)
         self.changed.set()
 
     @contextlib.asynccontextmanager
@@ -198,90 +176,6 @@ async def test_a_client_that_hangs_up_is_ended(place: Place) -> None:
             await peer.end_sending()
             await until(place, ended=1)
         assert (await other.call("make", "v4")).error is None
-
-
-SPINS = 1000
-"""Many more looks than there are without busy polling."""
-
-
-@pytest.mark.parametrize(
-    ("calls", "moments"),
-    [
-        ([(0, 0.0)], 0),
-        ([(0, 0.0), (0, LONE_SECONDS / 2)], 1),
-        ([(0, 0.0), (0, LONE_SECONDS / 2), (0, LONE_SECONDS / 2)], 2),
-        ([(0, 0.0), (0, 2 * LONE_SECONDS)], 0),
-        ([(0, 0.0), (1, 0.0), (0, 0.0)], 0),
-    ],
-)
-async def test_a_lone_client_is_polled_for_a_moment(
-    calls: list[tuple[int, float]], moments: int
-) -> None:
-    """If its last two requests came soon after each other, and nobody else sent any in between."""
-    looks = itertools.count()
-    async with (
-        serving(Place(Inside(), TickingClock(), spins=SPINS)) as place,
-        place.parked() as one,
-        place.parked() as other,
-    ):
-        await trio.testing.wait_all_tasks_blocked()
-        place.clock.now = 1.0
-        place.epolls.on_nothing = lambda: next(looks)
-        for caller, passed in calls:
-            place.clock.now += passed
-            await (one, other)[caller].call("make", "v4")
-            await trio.testing.wait_all_tasks_blocked()
-    assert next(looks) // SPINS == moments
-
-
-async def test_with_one_core_nobody_is_polled_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would keep the client from its only core."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1} if pid else {0})
-    assert default_spins() == 0
-
-
-async def test_others_have_their_turn_before_a_lone_client_is_polled_for() -> None:
-    """A client that asks without a pause delays new ones by no more than its requests take."""
-    happened: list[str] = []
-
-    async def take_turns() -> None:
-        while True:
-            happened.append("turn")
-            await trio.lowlevel.checkpoint()
-
-    async with serving(Place(Inside(), spins=3)) as place, place.parked() as peer:
-        place.epolls.on_nothing = lambda: happened.append("nothing")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take_turns)
-            for _ in range(50):
-                await peer.call("make", "v4")
-                happened.append("answered")
-            nursery.cancel_scope.cancel()
-    # trio lets tasks run in any order, so this does not happen at each request.
-    order = [name for name, _ in itertools.groupby(happened)]
-    assert ("nothing", "turn", "nothing") in set(zip(order, order[1:], order[2:], strict=False))
-
-
-async def test_a_request_that_comes_in_that_moment_is_found() -> None:
-    """Polling ends with it, however often it could go on."""
-    found = Place(Inside(), spins=10**9)
-    theirs, ours = socket.socketpair()
-    looks = itertools.count()
-
-    def look() -> None:
-        if next(looks) == 10:
-            found.clock.now += 1
-            theirs.send(request("make", "v4", msgid=3))
-
-    with ours:
-        async with serving(found), Peer(theirs) as peer:
-            found.poller.park(found.client(ours))
-            await peer.call("make", "v4", msgid=1)
-            found.epolls.on_nothing = look
-            await peer.send(request("make", "v4", msgid=2))
-            assert [reply.msgid for reply in await peer.replies(2)] == [2, 3]
-            # So that its end is not waited for.
-            found.clock.now += 1
 
 
 @contextlib.asynccontextmanager

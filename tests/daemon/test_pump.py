@@ -51,10 +51,10 @@ class Answers:
         yield from ()
         return b"reply"
 
-    def send_with_page(self, client: Client, data: bytes) -> int:
+    def send_with_page(self, sock: socket.SocketType, data: bytes) -> int:
         """Send as with a page, if it *passes*."""
         self.pages.append(data)
-        return client.sock.send(data) if self.passes else 0
+        return sock.send(data) if self.passes else 0
 
     def take_back_lease(self, msgid: int, client: Client) -> bytes:
         """Return the reply to a lease that was taken back."""

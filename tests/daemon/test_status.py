@@ -100,7 +100,7 @@ async def seen(place: Path) -> Seen:
         unreachable=reached.unreachable,
     )
     inside = host.inside
-    seen = Seen(lambda: inside.report.status(inside.service))
+    seen = Seen(lambda: inside.report.status())
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(Listener())
         nursery = await stack.enter_async_context(trio.open_nursery())

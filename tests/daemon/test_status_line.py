@@ -105,7 +105,7 @@ async def test_where_nobody_asked_no_timer_runs(autojump_clock: MockClock) -> No
 async def test_the_rate_is_that_since_the_last_line(autojump_clock: MockClock) -> None:
     """Ids of both dialects count, each once."""
     inside = Inside()
-    line = inside.line
+    line = inside.report.line
     inside.admission.enter(1000)
     inside.service.rpc.ids = 15_000
     inside.service.libuuid.ids = 5_000
@@ -119,20 +119,20 @@ async def test_leases_that_are_held_are_told(autojump_clock: MockClock) -> None:
     """The ids that their holders make are not among the rate."""
     inside = Inside()
     inside.timelines.lease(at=inside.clock.read(), uid=UID)
-    assert inside.line() == "Serving 0 connections, 0 ids/s, 1 lease"
+    assert inside.report.line() == "Serving 0 connections, 0 ids/s, 1 lease"
 
 
 async def test_two_lines_at_once_divide_by_no_zero(autojump_clock: MockClock) -> None:
     """A line made right after another has a rate too."""
     inside = Inside()
-    line = inside.line
+    line = inside.report.line
     assert line() == line() == "Serving 0 connections, 0 ids/s"
 
 
 async def test_trouble_is_told(autojump_clock: MockClock) -> None:
     """Saves that fail, the volatile node that follows, and a steady timeline that is ahead."""
     inside = Inside()
-    line = inside.line
+    line = inside.report.line
     inside.disk.broken = True
     async with inside.saving():
         await inside.use(25, every=0.5)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,12 +8,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, MustPause
+from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, SteadyBlock
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
-from uuidd.server.settings import ROOM_SECONDS
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -96,55 +94,6 @@ async def test_a_steady_block_tells_what_its_ids_are_made_with() -> None:
     )
 
 
-async def test_steady_and_utc_share_no_ticks_of_one_lane(inside: Inside) -> None:
-    """What one timeline gives out takes nothing from the other."""
-    inside.save_ahead()
-    steady = inside.take_steady(1000)
-    utc = inside.take(1000)
-    assert (steady.first, steady.count) == (utc.first, utc.count)
-
-
-async def test_many_who_ask_at_once_get_each_tick_once(inside: Inside) -> None:
-    """Steady blocks of all sizes, whole or not, never share a tick, and come in rising order."""
-    async with inside.saving():
-        blocks: list[SteadyBlock] = []
-
-        async def ask(count: int, whole: bool) -> None:
-            for _ in range(20):
-                blocks.append(await inside.take_steady_waiting(count, whole=whole))
-                await trio.sleep(0.001)
-
-        async with trio.open_nursery() as nursery:
-            for count in (1, 10, 1000):
-                for whole in (False, True):
-                    nursery.start_soon(ask, count, whole)
-    assert len(blocks) == 120
-    for sooner, later in itertools.pairwise(blocks):
-        assert later.first >= sooner.first + sooner.count
-
-
-async def test_a_steady_grant_without_room_is_busy(inside: Inside) -> None:
-    """Where only others' grants are in the way it is ``busy`` after 0.2 s, and the lane stays."""
-    inside.save_ahead()
-    inside.take_steady(MAX_BLOCK)
-    refused: list[RefusedError] = []
-    served: list[SteadyBlock] = []
-
-    async def ask() -> None:
-        try:
-            served.append(await inside.take_steady_waiting(MAX_BLOCK, whole=True))
-        except RefusedError as error:
-            refused.append(error)
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(5):
-            nursery.start_soon(ask)
-    assert trio.current_time() <= ROOM_SECONDS + 1e-5
-    assert [error.code for error in refused] == ["busy"] * (5 - len(served))
-    assert len(served) == 2
-    assert inside.steady.next == max(block.first + block.count for block in served)
-
-
 # What stands in the way
 
 
@@ -192,15 +141,6 @@ async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds() -> None
         assert inside.take_steady(10).first == inside.wall.now() - 9
 
 
-async def test_after_a_lost_state_the_wait_for_it_is_bounded() -> None:
-    """A request that would have to wait longer than 0.8 s is refused rather than kept waiting."""
-    inside = after_a_lost_state()
-    await trio.sleep(19 - SAVE_SECONDS - 0.05)
-    begun = trio.current_time()
-    assert "starts in 0.8 s" in await refusal(inside)
-    assert trio.current_time() == begun
-
-
 async def test_a_lost_state_is_no_reason_any_more_once_ids_came() -> None:
     """After a later step of the clock, the error names that step."""
     inside = Inside(lost=True, rollback="wait")
@@ -214,31 +154,6 @@ async def test_a_lost_state_is_no_reason_any_more_once_ids_came() -> None:
         )
         assert (await told(inside))["held_for"] == 0.0
         assert (await told(inside))["lead"] == 30.0
-
-
-async def test_steady_is_on_again_once_its_lead_is_small_enough() -> None:
-    """S goes on at half speed, so a lead of 4 s more than allowed is worn off after 8 s."""
-    inside = stepped_back(HOUR + 4)
-    async with inside.saving():
-        assert "is 3604.000 s ahead" in await refusal(inside)
-        await trio.sleep(7.9)
-        assert "is 3600.050 s ahead" in await refusal(inside)
-        await trio.sleep(0.2)
-        block = await inside.take_steady_waiting()
-        assert inside.wall.now() + 3599 * TICKS_PER_SECOND < block.first
-
-
-async def test_a_slewed_step_back_is_not_noticed() -> None:
-    """By default steady ids go on after a step back, at once, and rise."""
-    inside = stepped_back(60)
-    async with inside.saving():
-        last = inside.steady.next - 1
-        for _ in range(200):
-            await trio.sleep(0.01)
-            block = await inside.take_steady_waiting()
-            assert block.first > last
-            last = block.first
-    assert trio.current_time() == pytest.approx(2, abs=0.01)
 
 
 async def test_a_step_back_is_waited_out_where_that_is_chosen() -> None:
@@ -258,23 +173,6 @@ async def test_a_wait_for_utc_is_bounded_when_it_stands_still() -> None:
         await refusal(inside) == "UTC was set back, and steady waits 0.500 s until UTC catches up"
     )
     assert 0 < trio.current_time() <= SAVE_SECONDS
-
-
-async def test_a_small_step_back_is_waited_out_where_they_are_refused() -> None:
-    """With --rollback refuse a step of 5 ms back, within the tolerance, costs a wait of 5 ms."""
-    inside = stepped_back(0.005, rollback="refuse")
-    block = await inside.take_steady_waiting()
-    assert trio.current_time() == pytest.approx(0.005, abs=1e-5)
-    assert block.first == inside.wall.now()
-
-
-async def test_refusing_ends_when_utc_is_back() -> None:
-    """With --rollback refuse the next tick after a step back is past the last before it."""
-    inside = stepped_back(5, rollback="refuse")
-    last = inside.steady.next - 1
-    await refusal(inside)
-    await trio.sleep(5.1)
-    assert (await inside.take_steady_waiting()).first > last
 
 
 # Saves
@@ -300,38 +198,6 @@ async def test_steady_never_turns_volatile(inside: Inside, hangs: bool) -> None:
         assert inside.timeline.openings == 1
 
 
-async def test_a_volatile_utc_gives_steady_nothing(inside: Inside) -> None:
-    """While utc serves from a volatile node steady waits on, and is back with the first save."""
-    async with inside.needing_a_save(broken=True):
-        volatile = await inside.take_waiting(1)
-        assert volatile.node != inside.timeline.node.value
-        assert "could not be saved" in await refusal(inside)
-        inside.disk.broken = False
-        await trio.sleep(5)
-        block = await inside.take_steady_waiting()
-        assert block.node == inside.timeline.node.value
-
-
-async def test_no_steady_tick_lies_past_what_is_saved(inside: Inside) -> None:
-    """With a disk that breaks, steady serves up to the horizon last saved, and no tick further."""
-    async with inside.saving():
-        for _ in range(2000):
-            await inside.take_steady_waiting()
-            await trio.sleep(0.05)
-        inside.disk.broken = True
-        last, refused = 0, 0
-        for _ in range(300):
-            try:
-                block = inside.take_steady(1000)
-                last = block.first + block.count
-            except (MustPause, RefusedError):
-                refused += 1
-            await trio.sleep(0.1)
-    saved = inside.disk.kept[-1].steady
-    assert saved - TICKS_PER_SECOND < last <= saved
-    assert refused > 90
-
-
 # Over the wire
 
 
@@ -355,49 +221,11 @@ async def test_a_steady_take_is_answered_with_a_map(worker: int | None) -> None:
     assert inside.service.rpc.ids == 100
 
 
-@pytest.mark.parametrize(("make", "message"), REFUSING, ids=NAMES)
-@pytest.mark.parametrize(
-    "asked", [("take", "steady", 1), ("take", "steady", 10, True), ("make", "v7", 10)]
-)
-async def test_a_refusal_over_the_wire_changes_nothing(
-    make: Callable[[], Inside], message: str, asked: tuple[Any, ...]
-) -> None:
-    """Take and make get code and message; the request is counted once, and no id is."""
-    inside = make()
-    before = inside.steady.next, inside.lanes
-    async with inside.talking() as peer:
-        error = (await peer.call(*asked)).error
-        assert error == f"unavailable: {message}"
-        assert (inside.steady.next, inside.lanes) == before
-        assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
-        assert inside.service.rpc.refused == {"unavailable": 1}
-        assert (await peer.call("make", "v4")).error is None
-
-
 async def told(inside: Inside) -> dict[str, Any]:
     """Return what ``status`` reports about steady."""
     async with inside.talking() as peer:
         found: dict[str, Any] = (await peer.call("status")).result["steady"]
     return found
-
-
-async def test_status_tells_of_the_steady_timeline() -> None:
-    """In use it tells where it is and how far it may go; nothing is held back, and no lead."""
-    inside = Inside(worker=5)
-    inside.save_ahead()
-    inside.take_steady()
-    await trio.sleep(4)
-    assert await told(inside) == {
-        "next": inside.wall.now() - 4 * TICKS_PER_SECOND + 1,
-        "lead": 0.0,
-        "max_lead": 3600.0,
-        "rollback": "slew",
-        "held_for": 0.0,
-        "horizon": inside.wall.now() + 6 * TICKS_PER_SECOND,
-        "horizon_in": 6.0,
-        "worker": 5,
-        "epoch": TWITTER_EPOCH,
-    }
 
 
 async def test_status_tells_for_how_long_steady_is_held_back() -> None:
@@ -407,23 +235,6 @@ async def test_status_tells_for_how_long_steady_is_held_back() -> None:
         await trio.sleep(seconds)
         steady = await told(inside)
         assert (steady["held_for"], steady["lead"]) == (left, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("rollback", "leads"), [("slew", [60, 50]), ("wait", [60, 40]), ("refuse", [60, 40])]
-)
-async def test_status_tells_of_a_lead(rollback: str, leads: list[float]) -> None:
-    """After a step back it tells by how much steady leads; half as fast as UTC goes on, or fast."""
-    inside = stepped_back(60, rollback=rollback)
-    found = []
-    for seconds in (0, 20):
-        await trio.sleep(seconds)
-        steady = await told(inside)
-        assert (steady["rollback"], steady["held_for"]) == (rollback, 0.0)
-        found.append(steady["lead"])
-    assert found == leads
-    await trio.sleep(200)
-    assert (await told(inside))["lead"] == 0.0
 
 
 async def test_status_shows_a_steady_past_its_bound() -> None:
@@ -447,18 +258,6 @@ async def test_status_shows_a_horizon_that_was_passed(inside: Inside) -> None:
     async with inside.needing_a_save(broken=True):
         await refusal(inside)
         assert (await told(inside))["horizon_in"] == pytest.approx(0.1 - HOUR - SAVE_SECONDS)
-
-
-async def test_while_saves_hang_only_the_first_steady_requests_wait(inside: Inside) -> None:
-    """Later ones are refused at once, so that a caller of several kinds is not held up by one."""
-    inside.disk.gate = trio.Event()
-    async with inside.saving():
-        await trio.sleep(0.2)
-        await refusal(inside)
-        begun = trio.current_time()
-        message = await refusal(inside)
-        assert trio.current_time() == begun
-        assert "could not be saved within 0.8 s" in message
 
 
 async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(

@@ -37,12 +37,12 @@ import trio
 
 from uuidd.server.admission import Admission, Evictor
 from uuidd.server.client import Client, Next
-from uuidd.server.descriptors import Dropper, WaryClient, may_hold_descriptors
+from uuidd.server.descriptors import Dropper
 from uuidd.server.fairness import TURN_SECONDS, Turns
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
 from uuidd.server.service import Service
-from uuidd.server.settings import Limits
+from uuidd.server.settings import MAX_REJECTIONS, Limits
 
 ACCEPTS = 8
 """Connections accepted, and perhaps answered, before the others have their turn: half a round of
@@ -58,15 +58,6 @@ SIGPIPE when it writes after the close."""
 
 GRACE_LOOK = 0.02
 """Seconds between two looks whether all of them have sent something."""
-
-TOO_LATE = "too_late"
-"""Why a connection ended whose request did not arrive whole in time."""
-
-UNREAD = "unread"
-"""Why a connection ended whose replies were not read in time."""
-
-DESCRIPTORS = "descriptors"
-"""Why a connection ended over which a descriptor was passed."""
 
 _FAMILY, _TYPE = int(socket.AF_UNIX), int(socket.SOCK_STREAM)
 
@@ -93,7 +84,7 @@ class Acceptor:
         self._service = service
         self._admission = admission
         self._limits = limits
-        self._dropper = Dropper(partial(service.rpc.refuse, DESCRIPTORS))
+        self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
         self._monotonic = monotonic
         self._turns = Turns(monotonic)
         self._open: set[Client] = set()
@@ -101,9 +92,7 @@ class Acceptor:
         self._ended = trio.Event()
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = self._closing = False
-        self._poller = Poller(
-            go_on=self._go_on, end=self._end, refuse=service.rpc.refuse, monotonic=monotonic
-        )
+        self._poller = Poller(self._place, service.rpc.refuse, monotonic)
         self._evictor = Evictor(self._open, admission, self._poller.drop, service.rpc.refuse)
 
     async def run(self) -> None:
@@ -184,19 +173,17 @@ class Acceptor:
         refusal = self._admission.refusal(uid)
         if refusal and self._evictor.make_room(uid, self._limits.request_seconds):
             refusal = self._admission.refusal(uid)
-        others = (sock, uid, self._service, self._limits, refusal, self._monotonic)
-        if may_hold_descriptors(sock):
-            client: Client = WaryClient(*others, dropper=self._dropper)
-        else:
-            client = Client(*others)
+        sock = self._dropper.wary(sock)
+        client = Client(sock, uid, self._service, self._limits, refusal, self._monotonic)
         if not refusal:
             self._admission.enter(uid)
             self._open.add(client)
         else:
             self._service.rpc.refuse("connections")
-            if not self._admission.begin_rejection():
-                client.receive_now()
-                client.close()
+            self._admission.rejected += 1
+            if len(self._rejected) >= MAX_REJECTIONS:
+                client.receive()
+                sock.close()
                 return
             self._rejected.add(client)
         then = client.pump(self._monotonic() + TURN_SECONDS)
@@ -211,16 +198,13 @@ class Acceptor:
         elif then is Next.REQUEST and not client.refusal:
             self._poller.park(client)
         else:
-            self._go_on(client, then)
+            self._tasks.start_soon(self._attend, client, then)
 
     async def _poll(self) -> None:
         try:
             await self._poller.run()
         except MemoryError:
             _end_without_memory()
-
-    def _go_on(self, client: Client, then: Next) -> None:
-        self._tasks.start_soon(self._attend, client, then)
 
     async def _attend(self, client: Client, then: Next) -> None:
         """Wait for what has to happen, and pump, until the client is silent or ends."""
@@ -242,13 +226,13 @@ class Acceptor:
             return client.pump(0.0)
         if then is Next.READ:
             if not await self._read(client):
-                client.tally.refuse(UNREAD)
+                client.tally.refuse("unread")
                 return Next.END
         elif then in (Next.REQUEST, Next.REST):
             seconds = self._limits.request_seconds
             if not await _ready(trio.lowlevel.wait_readable, client, seconds):
                 if not client.refusal:
-                    client.tally.refuse(TOO_LATE)
+                    client.tally.refuse("too_late")
                 return Next.END
             # Outside of a turn, so that an end waits for none.
             if waits := client.receive():
@@ -297,9 +281,8 @@ class Acceptor:
             await self._ended.wait()
 
     def _end(self, client: Client) -> None:
-        if client in self._rejected:
+        if client.refusal:
             self._rejected.remove(client)
-            self._admission.end_rejection()
         else:
             if client.lease is not None:
                 self._service.leasing.release(client)
@@ -309,7 +292,7 @@ class Acceptor:
                 return
             self._open.remove(client)
             self._admission.leave(client.uid)
-        client.close()
+        client.sock.close()
         self._ended.set()
 
 

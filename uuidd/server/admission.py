@@ -15,7 +15,6 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from itertools import islice
 from math import ceil
@@ -23,7 +22,7 @@ from math import ceil
 import trio
 
 from uuidd.server.client import Client
-from uuidd.server.settings import MAX_REJECTIONS, Limits
+from uuidd.server.settings import Limits
 
 PAUSE = 1.0
 """Seconds between two searches for silent connections: a search takes long."""
@@ -32,38 +31,34 @@ EVICTED_PART = 64
 """Of this many connections that a user has too many, one is closed at once, but at least one in
 all: to find many takes as long as to find one."""
 
-SILENT = "silent"
-"""Why a connection ended that had sent nothing for long, when there was no room for another."""
-
-MADE_ROOM = "made_room"
-"""Why a connection ended whose user had the most, when there was no room for another user's."""
-
 
 class Admission:
     """Counts connections, by user, against *limits*.
 
-    *trusted* are the uids of root and of the daemon's own user, *own_uid*. They have no limit of
-    theirs. *outsiders*, the uid of all users outside of the daemon's user namespace, is never
-    trusted.
+    *rejected* counts those over a limit. *trusted* are the uids of root and of the daemon's own
+    user, *own_uid*. They have no limit of theirs. *outsiders*, the uid of all users outside of the
+    daemon's user namespace, is never trusted.
     """
 
     def __init__(self, limits: Limits, *, own_uid: int, outsiders: int | None = None) -> None:
         self._limits = limits
         self.trusted = frozenset({0, own_uid} - {outsiders})
-        self._by_uid: Counter[int] = Counter()
-        self._rejections = 0
+        self._by_uid: dict[int, int] = {}
         self.open = 0
         self.highest = 0
         self.rejected = 0
 
     def refusal(self, uid: int) -> str:
         """Return the reason why there is no room for a connection of *uid*; "" if there is."""
-        if self.lack(uid):
+        limits = self._limits
+        # Nearly always there is room, which is cheaper to see than what is kept for whom.
+        if self.open + 1 >= limits.connections and self.lack(uid):
             most = "the most there may be"
-            if self.open < self._limits.connections:
+            if self.open < limits.connections:
                 most = "and the last one is kept for root and uuidd's own user"
             return f"{self.open} connections are open, {most}; try again later"
-        if uid not in self.trusted and self._by_uid[uid] >= self._limits.connections_per_uid:
+        most_of_uid = limits.connections_per_uid
+        if self._by_uid.get(uid, 0) >= most_of_uid and uid not in self.trusted:
             return (
                 f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
                 " share one, or close some"
@@ -84,13 +79,14 @@ class Admission:
         if not self.lack(uid):
             return uid, 0
         largest = max(self._by_uid, key=self._by_uid.__getitem__)
-        return largest, max(0, self._by_uid[largest] - self._by_uid[uid] - 1)
+        return largest, max(0, self._by_uid[largest] - self._by_uid.get(uid, 0) - 1)
 
     def enter(self, uid: int) -> None:
         """Count a new connection of *uid*, for which there is room."""
         self.open += 1
-        self._by_uid[uid] += 1
-        self.highest = max(self.highest, self.open)
+        self._by_uid[uid] = self._by_uid.get(uid, 0) + 1
+        if self.open > self.highest:
+            self.highest = self.open
 
     def leave(self, uid: int) -> None:
         """Note that a connection of *uid* has ended."""
@@ -98,18 +94,6 @@ class Admission:
         self._by_uid[uid] -= 1
         if not self._by_uid[uid]:
             del self._by_uid[uid]
-
-    def begin_rejection(self) -> bool:
-        """Count a rejected connection; return whether it may wait to be told why."""
-        self.rejected += 1
-        if self._rejections >= MAX_REJECTIONS:
-            return False
-        self._rejections += 1
-        return True
-
-    def end_rejection(self) -> None:
-        """Note that a connection that waited to be told why has ended."""
-        self._rejections -= 1
 
 
 class Evictor:
@@ -151,7 +135,7 @@ class Evictor:
             and self._admission.refusal(client.uid)
         ]
         for client in silent:
-            self._refuse(SILENT)
+            self._refuse("silent")
             self._drop(client)
         return bool(silent)
 
@@ -163,7 +147,7 @@ class Evictor:
         number = max(ceil(surplus / EVICTED_PART), min(surplus, self._admission.lack(uid)))
         evicted = list(islice(filter(self._drop, theirs), number))
         for client in evicted or theirs[:number]:
-            self._refuse(MADE_ROOM)
+            self._refuse("made_room")
             if not evicted:
                 # In the middle of a request, which ends a moment later; then there is room.
                 client.end_reading()

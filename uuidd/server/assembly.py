@@ -30,7 +30,7 @@ from uuidd.server.page import Page
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
 from uuidd.server.settings import Settings
-from uuidd.server.status import Report, StatusLine
+from uuidd.server.status import Report
 from uuidd.server.trust import Quality, Trust, quality, withheld
 
 if TYPE_CHECKING:
@@ -149,18 +149,7 @@ class Assembly:
         self.alarms = Alarms(
             self.clones, read, lambda: leases.out, page=vmclock, log=log, sets=sets
         )
-        self.report = Report(
-            timelines,
-            self.saver,
-            self.clock,
-            self.admission,
-            limits,
-            self.trust,
-            self.clones,
-            self.alarms,
-            self.keeper,
-            unreachable,
-        )
+        self.report = Report(self, unreachable)
         renewed = None if self.keeper is None else self.keeper.renewed
         self.allocator = Allocator(timelines, self.saver, read, limits, libuuid_clock_seq, renewed)
         self.leasing = Leasing(timelines, self.saver, read, None if page is None else page.fd)
@@ -174,9 +163,6 @@ class Assembly:
             self.admission.trusted,
             self.refusals.note,
             self.alarms.changed,
-        )
-        self.line = StatusLine(
-            self.service, self.admission, timelines, self.saver, read, self.keeper, unreachable
         )
 
     def acceptor(self, listener: socket.socket) -> Acceptor:

@@ -29,7 +29,6 @@ Theory of operation
 
 from __future__ import annotations
 
-import array
 import contextlib
 import fcntl
 import socket
@@ -48,9 +47,6 @@ from uuidd.server.settings import Limits
 
 if TYPE_CHECKING:
     from uuidd.server.service import Service
-
-MALFORMED = "malformed"
-"""Why a connection ended over which bytes came that are not a request of its dialect."""
 
 FLUSH_BYTES = 65536
 """Replies are sent once they have this many bytes, so that a client that asks for much at once
@@ -162,7 +158,12 @@ class Client:
         else:
             if (self._partial or not self._data) and (then := self.receive()):
                 return then
-            self._answer_requests(ends)
+            if self.refusal:
+                self._turn_away()
+            elif self.tally is self._service.libuuid:
+                self._answer_libuuid()
+            else:
+                self._answer_requests(ends)
         if self.unsent and (then := self._send()):
             return then
         if self._answer is not None:
@@ -175,10 +176,14 @@ class Client:
 
     def receive(self) -> Next | None:
         """Receive what has arrived; return what has to happen next, None if it can be answered."""
-        is_new = not self.received
-        data = self.receive_now()
-        if data is None:
+        try:
+            data = self.sock.recv(READ_BYTES, _DONTWAIT)
+        except BlockingIOError:
             return Next.REST if self._data else Next.REQUEST
+        except OSError:
+            # The peer is gone, which is an end as well.
+            data = b""
+        is_new, self.received = not self.received, True
         if not data or (is_new and not self._begins(data[0])):
             return Next.END
         self._data = self._data + data if self._data else data
@@ -194,21 +199,15 @@ class Client:
                 # Limits what the system keeps for a peer that does not read.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
         elif not self.refusal:
-            self.tally.refuse(MALFORMED)
+            self.tally.refuse("malformed")
             return False
         return True
 
     def _answer_requests(self, ends: float) -> None:
         """Answer the requests that have arrived, until the turn is over or one has to wait."""
-        if self.refusal:
-            self._turn_away()
-            return
         data, limits = self._data, self._limits
         end = answered = 0
         try:
-            if self.tally is self._service.libuuid:
-                self._answer_libuuid(data)
-                return
             for request, request_end in rpc.unpack_requests(data, limit=limits.request_bytes):
                 if answered and (
                     self._monotonic() > ends
@@ -224,20 +223,24 @@ class Client:
                     break
             else:
                 self._partial = end < len(data)
-        except (rpc.MalformedError, libuuid.ProtocolError) as error:
-            self.tally.refuse(MALFORMED)
+        except rpc.MalformedError as error:
+            self.tally.refuse("malformed")
             self._ending = True
-            msgid = getattr(error, "msgid", None)
-            if msgid is not None:
+            if error.msgid is not None:
                 self.unsent += rpc.pack_error(
-                    msgid, "bad_params", f"{error}; the connection is closed"
+                    error.msgid, "bad_params", f"{error}; the connection is closed"
                 )
         if end:
             self._data = data[end:]
             self.deadline = None
 
-    def _answer_libuuid(self, data: bytes) -> None:
-        request = libuuid.unpack_request(data)
+    def _answer_libuuid(self) -> None:
+        try:
+            request = libuuid.unpack_request(self._data)
+        except libuuid.ProtocolError:
+            self.tally.refuse("malformed")
+            self._ending = True
+            return
         if request is None:
             self._partial = True
             return
@@ -309,32 +312,12 @@ class Client:
         """
         msgid, self._lease_for = self._lease_for, None
         self.greeted = True
-        sent = self._service.leasing.send_with_page(self, data)
+        sent = self._service.leasing.send_with_page(self.sock, data)
         if msgid is not None:
             self.has_page = sent > 0
             if not sent:
                 data = self.unsent = self._service.take_back_lease(msgid, self)
         return data, sent
-
-    def send_with(self, fd: int, data: bytes) -> int:
-        """Send what can be sent at once of *data* with a descriptor, and return how many bytes.
-
-        Raises OSError, and sends nothing: there is no room, or the peer is gone, or the peer or the
-        kernel allows no passed descriptors, or no more of them.
-        """
-        passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))
-        return self.sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
-
-    def receive_now(self) -> bytes | None:
-        """Return what has arrived: None if nothing has, "" at the end or when the peer is gone."""
-        try:
-            data = self.sock.recv(READ_BYTES, _DONTWAIT)
-        except BlockingIOError:
-            return None
-        except OSError:
-            data = b""
-        self.received = True
-        return data
 
     def is_unread(self) -> bool:
         """Whether the client, or a process that has a copy of its socket, has not read all."""
@@ -351,7 +334,3 @@ class Client:
         self.ended = True
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.sock.close()

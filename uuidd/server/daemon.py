@@ -108,7 +108,7 @@ async def serve(
             async with trio.open_nursery() as serving:
                 serving.start_soon(acceptor.run)
                 async with trio.open_nursery() as watched:
-                    watched.start_soon(supervise, manager, parts.line)
+                    watched.start_soon(supervise, manager, parts.report.line)
                     await _until_stopped(signals, parts.service, settings.idle_timeout)
                     watched.cancel_scope.cancel()
                 manager.notify(stopping=1, status="Stopping")

@@ -9,9 +9,9 @@ Theory of operation
 2. If the kernel has SO_PASSRIGHTS (Linux 6.16), a listener with this option off bars descriptors: a
    client cannot send one. A connection inherits that when it is made, not when it is accepted.
 3. So a connection that was made before, to a listener of systemd, and each one on an older kernel
-   may hold descriptors. It is a WaryClient, which looks before it reads (MSG_PEEK closes nothing),
+   may hold descriptors. It is a WarySocket, which looks before it reads (MSG_PEEK closes nothing),
    and treats a passed descriptor as the end of the connection.
-4. A WaryClient with something unread is closed by the Dropper, from a thread that exits.
+4. A WarySocket with something unread is closed by the Dropper, from a thread that exits.
 """
 
 from __future__ import annotations
@@ -23,11 +23,8 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import trio
-
-from uuidd.server.client import READ_BYTES, Client
 
 SO_PASSRIGHTS = 83
 """From <asm-generic/socket.h>; Python does not name it yet."""
@@ -45,10 +42,13 @@ PAST_ALL = 0xFFFFFFF0
 """A number above those of all descriptors."""
 
 # Plain integers: an operation on an enum is a call in Python.
-_LEVEL = int(socket.SOL_SOCKET)
-_DONTWAIT, _CTRUNC = int(socket.MSG_DONTWAIT), int(socket.MSG_CTRUNC)
-_PEEK = int(socket.MSG_PEEK) | _DONTWAIT
+_FAMILY, _TYPE, _LEVEL = int(socket.AF_UNIX), int(socket.SOCK_STREAM), int(socket.SOL_SOCKET)
+_CTRUNC = int(socket.MSG_CTRUNC)
+_PEEK = int(socket.MSG_PEEK) | int(socket.MSG_DONTWAIT)
 _BOTH_WAYS = int(socket.SHUT_RDWR)
+
+_OF_SYSTEMD = (int(socket.SO_PASSCRED), int(socket.SO_PASSSEC))
+"""Options that may be set on a socket of systemd. What they add looks like a descriptor."""
 
 
 def bar_descriptors(listener: socket.socket) -> None:
@@ -57,54 +57,37 @@ def bar_descriptors(listener: socket.socket) -> None:
         listener.setsockopt(_LEVEL, SO_PASSRIGHTS, 0)
 
 
-def may_hold_descriptors(sock: socket.SocketType) -> bool:
-    """Return whether the peer of an accepted *sock* could pass descriptors."""
-    try:
-        return bool(sock.getsockopt(_LEVEL, SO_PASSRIGHTS))
-    except OSError:
-        return True
-
-
-class WaryClient(Client):
-    """A client that may pass descriptors. The thread that reads never closes one."""
+class WarySocket(socket.SocketType):
+    """A connected socket *fd* that may hold descriptors. The thread that reads closes none."""
 
     __slots__ = ("_dropper",)
 
-    def __init__(self, sock: socket.SocketType, *others: Any, dropper: Dropper) -> None:
-        super().__init__(sock, *others)
+    def __init__(self, fd: int, dropper: Dropper) -> None:
+        super().__init__(_FAMILY, _TYPE, 0, fd)
         self._dropper = dropper
-        for option in (socket.SO_PASSCRED, socket.SO_PASSSEC):
-            # These may be set on a socket of systemd. What they add looks like a descriptor.
+        for option in _OF_SYSTEMD:
             with contextlib.suppress(OSError):
-                sock.setsockopt(_LEVEL, option, 0)
+                self.setsockopt(_LEVEL, option, 0)
 
-    def receive_now(self) -> bytes | None:
-        """As Client's. A passed descriptor is the end; it and all that follows stay unread."""
-        try:
-            data, _, flags, _ = self.sock.recvmsg(READ_BYTES, 0, _PEEK)
-            if flags & _CTRUNC:
-                self._dropper.refuse()
-                data = b""
-            elif data:
-                data = self.sock.recv(len(data), _DONTWAIT)
-        except BlockingIOError:
-            return None
-        except OSError:
-            data = b""
-        self.received = True
-        return data
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """Receive what has arrived. A passed descriptor is the end: what follows stays unread."""
+        data, _, found, _ = self.recvmsg(size, 0, _PEEK)
+        if found & _CTRUNC:
+            self._dropper.refuse()
+            return b""
+        return super().recv(len(data), flags) if data else data
 
     def close(self) -> None:
-        """Close the connection, or let the dropper close it if something is unread."""
+        """Close the socket, or let the dropper close it if something is unread."""
         unread = b""
         with contextlib.suppress(OSError):
             # From here on nothing more can be sent to it.
-            self.sock.shutdown(_BOTH_WAYS)
-            unread, *_ = self.sock.recvmsg(1, 0, _PEEK)
+            self.shutdown(_BOTH_WAYS)
+            unread, *_ = self.recvmsg(1, 0, _PEEK)
         if unread:
-            self._dropper.drop(self.sock)
+            self._dropper.drop(self)
         else:
-            self.sock.close()
+            super().close()
 
 
 class Dropper:
@@ -122,6 +105,16 @@ class Dropper:
         self._doomed: list[int] = []
         self._wanted = trio.Event()
         self._ended = False
+
+    def wary(self, sock: socket.SocketType) -> socket.SocketType:
+        """Return an accepted *sock* itself, or a WarySocket if its peer could pass descriptors."""
+        try:
+            if not sock.getsockopt(_LEVEL, SO_PASSRIGHTS):
+                return sock
+        except OSError:
+            # The kernel has no such option.
+            pass
+        return WarySocket(sock.detach(), self)
 
     def drop(self, sock: socket.SocketType) -> None:
         """Close *sock* soon. After the end of ``run``, the end of the process closes it."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import trio
 
@@ -191,6 +192,10 @@ class Tally:
         """Count a refusal."""
         self.refused[reason] += 1
         self.on_refusal(reason)
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows of it."""
+        return {"requests": self.requests, "ids": self.ids, "refused": dict(self.refused)}
 
 
 class Refusals:

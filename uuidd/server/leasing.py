@@ -18,10 +18,13 @@ Theory of operation
 
 from __future__ import annotations
 
+import array
 import errno
+import socket
 from collections import Counter
 from collections.abc import Callable, Generator
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -83,12 +86,13 @@ class Leasing:
             self._saver.want()
         return lease
 
-    def send_with_page(self, client: Client, data: bytes) -> int:
+    def send_with_page(self, sock: socket.SocketType, data: bytes) -> int:
         """Send *data* with the page, and return how many bytes; 0 if that is not possible."""
         if self.page is None:
             return 0
+        passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.page]))
         try:
-            return client.send_with(self.page, data)
+            return sock.sendmsg([data], [passed], socket.MSG_DONTWAIT)
         except OSError as error:
             if error.errno not in _OF_THE_CLIENT:
                 self.unpassed += 1
@@ -116,6 +120,22 @@ class Leasing:
         self._timelines.note_use()
         if self._saver.idle:
             self._saver.want()
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows of leases. Spans are seconds."""
+        leases, now = self.leases, self._read().now
+        # Nobody reads the horizon while no lease is out.
+        left = round((leases.horizon - now) / TICKS_PER_SECOND, 3) if leases.out else None
+        return {
+            "page": self.page is not None,
+            "out": leases.out,
+            "granted": leases.granted,
+            "revoked": leases.revoked,
+            "refused": dict(self.refused),
+            "unpassed": self.unpassed,
+            "horizon_in": left,
+            "held_for": max(0.0, round((leases.floor - now) / TICKS_PER_SECOND, 3)),
+        }
 
     def _lease(self, uid: int) -> Lease:
         if self.page is None:

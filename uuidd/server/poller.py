@@ -10,17 +10,14 @@ Theory of operation
 3. Nearly all requests arrive whole and can be answered at once: to pump their client here is enough
    (client.py), without a task. Its epoll is level-triggered. So what one pump leaves unread is told
    of again, and so is an end that comes with the last bytes.
-4. A *lone client* sends one request after the other, and nobody else sends any. The poller then
-   polls for its next request for a moment (busy polling), instead of going to sleep.
-5. A connection that has ended, and whose client has not read the page, is parked too, in a queue
+4. A connection that has ended, and whose client has not read the page, is parked too, in a queue
    of its own. It is closed when all was read.
-6. Whatever takes waiting goes to a task (*go_on*), which parks the connection again: a request
+5. Whatever takes waiting goes to a task (*go_on*), which parks the connection again: a request
    that arrived in part, one that needs a save or free ticks, a reply that is not read.
 """
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from collections.abc import Callable
@@ -44,16 +41,6 @@ ENDS = 8
 """Connections that have ended, and were read, of which one call of epoll_wait(2) tells: about as
 many as can be closed in a turn."""
 
-SPINS = 100
-"""How often to poll for the next request of a lone client: some 30 microseconds. Going to sleep and
-waking up takes longer."""
-
-LONE_SECONDS = 0.0002
-"""The longest time between two requests of a lone client. Polling for slower ones does not pay."""
-
-NO_WATCH = "no_watch"
-"""Why a connection ended that the system lets no epoll wait for (fs.epoll.max_user_watches)."""
-
 PAUSE = 0.01
 """Seconds between two looks while the system lets trio wait for nothing more."""
 
@@ -75,55 +62,27 @@ class _Queue:
         self.ready: list[int] = []
 
 
-class _LoneClient:
-    """Whether one connection alone sends requests, each soon after the one before: *present*."""
-
-    __slots__ = ("_at", "_fd", "present")
-
-    def __init__(self) -> None:
-        self._fd: int | None = None
-        self._at = 0.0
-        self.present = False
-
-    def note(self, ready: list[int], now: float) -> None:
-        """Note which connections had sent something at *now*."""
-        fd = ready[0] if len(ready) == 1 else None
-        self.present = fd is not None and fd == self._fd and now < self._at + LONE_SECONDS
-        self._fd, self._at = fd, now
-
-
-def default_spins() -> int:
-    """Return SPINS, or 0 with one core: polling would keep the client from it."""
-    return SPINS if len(os.sched_getaffinity(0)) > 1 else 0
-
-
 class Poller:
-    """Pumps silent clients. *go_on* goes on with one in a task, *end* ends one.
+    """Pumps silent clients. *place* takes one for which something other than a request comes next.
 
-    *refuse* counts a connection that cannot be parked. *monotonic*, *epoll* and *spins* are for
-    tests.
+    *refuse* counts a connection that cannot be parked. *monotonic* is the clock of turns, *epoll*
+    makes an epoll.
     """
 
     def __init__(
         self,
-        *,
-        go_on: Callable[[Client, Next], None],
-        end: Callable[[Client], None],
+        place: Callable[[Client, Next], None],
         refuse: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
         epoll: Callable[[], select.epoll] = select.epoll,
-        spins: int | None = None,
     ) -> None:
-        self._go_on = go_on
-        self._end = end
+        self._place = place
         self._refuse = refuse
         self._monotonic = monotonic
         self._epoll = epoll
-        self._spins = default_spins() if spins is None else spins
         self._users = epoll()
         self._queues: dict[int, _Queue] = {}
         self._by_fd: dict[int, _Queue] = {}
-        self._lone = _LoneClient()
         self._open_queue(SHARED_QUEUE)
         self._ended = self._new_queue()
 
@@ -134,12 +93,6 @@ class Poller:
         with self._users:
             while True:
                 ready = self._users.poll(0, EVENTS)
-                if not ready and self._spins and self._lone.present:
-                    self._lone.present = False
-                    # First a turn of the tasks, which would have none for a whole round otherwise.
-                    await trio.lowlevel.checkpoint()
-                    round_ends = monotonic() + ROUND_SECONDS
-                    ready = self._busy_poll()
                 if not ready:
                     try:
                         await trio.lowlevel.wait_readable(self._users.fileno())
@@ -167,8 +120,9 @@ class Poller:
         try:
             queue.epoll.register(fd, events)
         except OSError:
-            self._refuse(NO_WATCH)
-            self._end(client)
+            # fs.epoll.max_user_watches
+            self._refuse("no_watch")
+            self._place(client, Next.END)
         else:
             queue.clients[fd] = client
 
@@ -178,7 +132,7 @@ class Poller:
         for queue in (self._queues.get(client.uid), self._queues[SHARED_QUEUE], self._ended):
             if queue is not None and queue.clients.get(fd) is client:
                 client.end()
-                self._close(queue, client)
+                self._leave(queue, client, Next.END)
                 return True
         return False
 
@@ -209,34 +163,20 @@ class Poller:
                 queue.epoll.close()
                 return
 
-    def _busy_poll(self) -> list[tuple[int, int]]:
-        """Return what has become ready within a moment, and do not go to sleep meanwhile."""
-        for _ in range(self._spins):
-            if ready := self._users.poll(0, EVENTS):
-                return ready
-        return []
-
     def _serve_user(self, queue: _Queue) -> None:
         """Serve a user's connections for one turn, each once before any a second time."""
         if queue is self._ended:
             self._close_those_read()
             return
-        now = self._monotonic()
-        ends = now + TURN_SECONDS
+        ends = self._monotonic() + TURN_SECONDS
         if not queue.ready:
-            ready = [fd for fd, _ in queue.epoll.poll(0, EVENTS)]
-            self._lone.note(ready, now)
-            ready.reverse()
-            queue.ready = ready
+            queue.ready = [fd for fd, _ in reversed(queue.epoll.poll(0, EVENTS))]
         while queue.ready:
             client = queue.clients.get(queue.ready.pop())
             if client is not None:
                 then = client.pump(ends)
-                if then is Next.END:
-                    self._close(queue, client)
-                elif then is not Next.REQUEST:
-                    self._unpark(queue, client)
-                    self._go_on(client, then)
+                if then is not Next.REQUEST:
+                    self._leave(queue, client, then)
             if self._monotonic() > ends:
                 break
 
@@ -245,13 +185,10 @@ class Poller:
         for fd, _ in self._ended.epoll.poll(0, ENDS):
             client = self._ended.clients[fd]
             if not client.is_unread():
-                self._close(self._ended, client)
+                self._leave(self._ended, client, Next.END)
 
-    def _close(self, queue: _Queue, client: Client) -> None:
-        self._unpark(queue, client)
-        self._end(client)
-
-    def _unpark(self, queue: _Queue, client: Client) -> None:
+    def _leave(self, queue: _Queue, client: Client, then: Next) -> None:
         fd = client.sock.fileno()
         queue.epoll.unregister(fd)
         del queue.clients[fd]
+        self._place(client, then)

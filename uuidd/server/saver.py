@@ -24,6 +24,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import trio
 
@@ -176,15 +177,25 @@ class Saver:
         return self._finished.is_set() and not self.failed_since_last
 
     @property
-    def reach(self) -> float:
-        """How many seconds ahead of now a save reaches, if it is made now."""
-        return reaches_after(trio.current_time() - self._started)[0]
-
-    @property
     def under_way_seconds(self) -> float:
         """How many seconds the save under way has taken so far; 0 when there is none."""
         since = self._saving_since
         return 0.0 if since is None else trio.current_time() - since
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows of saves, after a check of the folder. Spans are seconds."""
+        self.check(self._read().elapsed)
+        now = trio.current_time()
+        return {
+            "done": self.saves,
+            "failed": self.failed_saves,
+            "failing": bool(self.trouble),
+            "trouble": self.trouble,
+            "last_age": round(now - self.last_at, 3),
+            "last_seconds": round(self.last_seconds, 6),
+            "reach_seconds": round(reaches_after(now - self._started)[0], 3),
+            "under_way_seconds": round(self.under_way_seconds, 3),
+        }
 
     async def _until_due(self, due: float) -> None:
         """Wait until a save is due and something was given out since the last, or one is wanted."""

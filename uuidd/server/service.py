@@ -36,7 +36,7 @@ class Service:
         allocator: Allocator,
         leasing: Leasing,
         entropy: Entropy,
-        status: Callable[[Service], dict[str, Any]],
+        status: Callable[[], dict[str, Any]],
         clones: Clones,
         trusted: Collection[int],
         refused: Callable[[str], None],
@@ -90,7 +90,7 @@ class Service:
                     self._check_permitted(client.uid)
                     result = (yield from self._clones.renew())._asdict()
                 else:
-                    result = self._status(self)
+                    result = self._status()
                 reply = rpc.pack_response(msgid, result)
             except RefusedError as refused:
                 code, is_lease = refused.code, False
@@ -108,10 +108,6 @@ class Service:
         """Answer a libuuid request of *client*; one that is refused has no reply."""
         op, tally = ask.op, self.libuuid
         tally.requests += 1
-        if op is Op.GETPID:
-            return libuuid.text_reply(str(os.getpid()))
-        if op is Op.GET_MAXOP:
-            return libuuid.maxop_reply()
         while True:
             ids, code, reply = ask.count, "", b""
             if op in _TIME:
@@ -120,10 +116,13 @@ class Service:
                     reply = _time_reply(ask, block)
                 except RefusedError as refused:
                     code = refused.code
-            else:
-                found = [self._random_uuid().to_bytes(16, "big") for _ in range(ids)]
+            elif op in _RANDOM:
+                found = [self._random_uuid() for _ in range(ids)]
                 single = op is Op.RANDOM_UUID
                 reply = libuuid.uuid_reply(found[0]) if single else libuuid.bulk_random_reply(found)
+            else:
+                ids, own = 0, op is Op.GETPID
+                reply = libuuid.text_reply(str(os.getpid())) if own else libuuid.maxop_reply()
             if self._changed is None or not self._changed():
                 break
         if code:
@@ -145,8 +144,8 @@ class Service:
             users = " and ".join(["root", *own])
             raise RefusedError("not_permitted", f"renew is for {users}, and this is uid {uid}")
 
-    def _random_uuid(self) -> int:
-        return versions.v4(self._entropy.bits(versions.V4_RANDOM_BITS))
+    def _random_uuid(self) -> bytes:
+        return versions.v4(self._entropy.bits(versions.V4_RANDOM_BITS)).to_bytes(16, "big")
 
 
 def _time_reply(ask: libuuid.Request, block: Block | SteadyBlock) -> bytes:
@@ -160,4 +159,4 @@ def _time_reply(ask: libuuid.Request, block: Block | SteadyBlock) -> bytes:
 _IN_USE = (IN_USE, IN_USE.encode())
 """The method as text, and as binary data, which counts as text."""
 
-_TIME = (Op.TIME_UUID, Op.BULK_TIME_UUID)
+_TIME, _RANDOM = (Op.TIME_UUID, Op.BULK_TIME_UUID), (Op.RANDOM_UUID, Op.BULK_RANDOM_UUID)

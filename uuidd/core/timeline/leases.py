@@ -95,6 +95,9 @@ class Leases:
         self.rests: dict[int, tuple[int, int]] = {}
         """Of each lane that was held, the last user, and the tick at which its next holder begins.
         """
+        self._refused: dict[int, tuple[str, int, int]] = {}
+        """The last refusal of each user since a lease ended: why, when, and the first tick at which
+        one of the lanes that it counted has rested, 0 if none of them rests."""
         self._reach = 0
         self.floor = floor
         self.top = 0
@@ -142,26 +145,31 @@ class Leases:
         begin = max(self.floor, generation.begin)
         if begin > now:
             raise NoLease("floor", begin - now)
+        if uid in self._refused:
+            # Users that hold all their lanes ask again and again. To count them takes long.
+            reason, since, rested = self._refused[uid]
+            if since <= now and (now < rested or not rested):
+                raise NoLease(reason, max(0, (rested or self.horizon) - now))
         # A lane that rests counts for its last holder's user, whose next processes wait for it.
         resting = {lane: user for lane, (user, until) in self.rests.items() if until > now}
         taken = resting | self.users
         if sum(user == uid for user in taken.values()) >= PER_USER:
-            rests = [self.rests[lane][1] for lane, user in resting.items() if user == uid]
-            raise NoLease("user", self._until_one_is_free(rests, now))
-        if len(taken) == RESERVED:
-            rests = [self.rests[lane][1] for lane in resting]
-            raise NoLease("lanes", self._until_one_is_free(rests, now))
-        return next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
-
-    def _until_one_is_free(self, rests: list[int], now: int) -> int:
+            reason, counted = "user", [lane for lane, user in resting.items() if user == uid]
+        elif len(taken) == RESERVED:
+            reason, counted = "lanes", list(resting)
+        else:
+            return next(lane for lane in range(BLOCK_LANES, LANES) if lane not in taken)
+        rested = min((self.rests[lane][1] for lane in counted), default=0)
+        self._refused[uid] = reason, now, rested
         # A lane whose lease ends from now on rests until the horizon at least.
-        return max(0, min(rests, default=self.horizon) - now)
+        raise NoLease(reason, max(0, (rested or self.horizon) - now))
 
     def release(self, lease: Lease) -> None:
         """End *lease*, because its connection ended. It does nothing if it has ended already."""
         if self._page[TOKENS_AT + lease.lane] != lease.token:
             return
         self._page[TOKENS_AT + lease.lane] = 0
+        self._refused.clear()
         self.rests[lease.lane] = self.users.pop(lease.lane), self.horizon
 
     def revoke(self) -> int:
@@ -170,6 +178,7 @@ class Leases:
         for lane in self.users:
             self._page[TOKENS_AT + lane] = 0
         self.users.clear()
+        self._refused.clear()
         self.revoked += ended
         self.floor = max(self.floor, self.top)
         # The floor stands for them: no lane rests past top.

@@ -75,7 +75,6 @@ def test_bytes_after_a_request_are_passed_over(data: bytes, request_: Request, m
 
 @pytest.mark.parametrize("op", [6, 7, 64, 128, 255])
 def test_another_op_is_refused(op: int) -> None:
-    """There are no ops past 5; the error names the one that was sent."""
     with pytest.raises(ProtocolError, match=f"op {op};"):
         libuuid.unpack_request(bytes([op]))
 
@@ -118,12 +117,10 @@ def test_replies_begin_with_their_length() -> None:
     ("echo", "sent"), [(10, "0a000000"), (0, "00000000"), (-1, "ffffffff"), (10**6, "40420f00")]
 )
 def test_the_reply_to_bulk_time_echoes_the_count(echo: int, sent: str) -> None:
-    """The first UUID follows a length of 20, and the count comes back as it was sent."""
     assert libuuid.bulk_time_reply(FIRST, echo) == native("14000000") + FIRST + native(sent)
 
 
 def test_the_reply_to_bulk_random_counts_its_uuids() -> None:
-    """The length counts the number and the UUIDs, 16 bytes each; there may be none."""
     assert libuuid.bulk_random_reply([bytes(16), FIRST]) == (
         native("24000000") + native("02000000") + bytes(16) + FIRST
     )
@@ -159,14 +156,12 @@ def test_a_body_is_unpacked_once_the_reply_is_whole(reply: bytes, body: bytes) -
 
 @pytest.mark.parametrize("size", ["ffffffff", "00000080", "f5030000", "ffffff7f"])
 def test_a_length_that_no_reply_has_is_refused(size: str) -> None:
-    """A length below 0 or past 4 + 63 * 16 is refused before anything is waited for."""
     with pytest.raises(ProtocolError, match="a reply of"):
         libuuid.unpack_body(native(size))
 
 
 @pytest.mark.parametrize(("echo", "count"), [(10, 10), (1, 1), (0, 1), (-1, 1)])
 def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
-    """The block begins at the UUID's tick and has the echoed count, which means 1 below 1."""
     body = libuuid.unpack_body(libuuid.bulk_time_reply(FIRST, echo))
     assert body is not None
     assert libuuid.unpack_block(body) == Block(TICK, count, CLOCK_SEQ, NODE)
@@ -192,7 +187,6 @@ def test_another_body_reserves_nothing(body: bytes) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63])
 def test_random_uuids_are_16_bytes_each(count: int) -> None:
-    """A bulk reply of random UUIDs comes apart into as many as went in, in order."""
     uuids = [bytes([number]) * 16 for number in range(count)]
     body = libuuid.unpack_body(libuuid.bulk_random_reply(uuids))
     assert body is not None
@@ -205,7 +199,6 @@ def test_random_uuids_are_16_bytes_each(count: int) -> None:
 @given(st.binary(max_size=12))
 @example(b"")
 def test_any_bytes_are_asked_or_none_or_refused(data: bytes) -> None:
-    """Any bytes give a request in range, none yet, or ProtocolError; more bytes change none."""
     known: list[Request | None] = []
     for end in range(len(data) + 1):
         try:
@@ -236,7 +229,6 @@ def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
 
 @given(st.binary(max_size=40))
 def test_any_reply_is_a_block_or_none_or_refused(data: bytes) -> None:
-    """What a caller reads is a block, none yet, or ProtocolError, and no third thing."""
     try:
         body = libuuid.unpack_body(data)
         block = None if body is None else libuuid.unpack_block(body)

@@ -69,7 +69,6 @@ def refused(method: Any, params: Any) -> tuple[str, str]:
     ],
 )
 def test_a_call_is_read(method: str, params: list[Any], call: Take | Make | Bare) -> None:
-    """A method with params in their ranges is a call, with what was left out at its default."""
     assert methods.parse(method, params) == call
 
 
@@ -125,7 +124,6 @@ def test_a_count_out_of_range_is_refused(method: str, name: str, most: int, coun
 def test_a_flag_that_is_no_boolean_is_refused(
     name: str, method: str, params: list[Any], flag: Any
 ) -> None:
-    """Whole and wait are true or false, not an int that equals one."""
     assert refused(method, [*params, flag]) == (
         "bad_params",
         f"{name} is {flag!r}; it must be true or false",
@@ -177,7 +175,6 @@ def test_params_that_are_no_array_are_refused(method: str, params: Any, shown: s
     "method", ["", "Take", "take ", "stop", "\ufffd", None, True, 0, 1.5, b"\xfftake"]
 )
 def test_an_unknown_method_is_refused(method: Any) -> None:
-    """A method that there is not has a code of its own, and the message lists those there are."""
     assert refused(method, []) == (
         "unknown_method",
         f"no method is called {method!r}; there are lease, make, renew, status, take",
@@ -189,7 +186,6 @@ def test_an_unknown_method_is_refused(method: Any) -> None:
     [([], "an array"), (["utc"], "an array"), ({}, "a map"), ({"a": 1}, "a map")],
 )
 def test_an_array_or_map_is_refused_as_such(value: Any, shown: str) -> None:
-    """Where an array or map was sent for a plain value, the refusal says so without its items."""
     assert refused("take", [value, 1]) == (
         "bad_params",
         f"timeline is {shown}; there are {TIMELINES}",
@@ -262,7 +258,6 @@ def test_a_block_of_after_a_clone_has_the_epoch_of_the_page(
 
 
 def test_a_host_without_a_worker_number_has_nil() -> None:
-    """Where no worker number was chosen the result has none, rather than 0."""
     result = methods.pack_block(STEADY._replace(worker=None))
     assert result == {**STEADY_RESULT, "worker": None}
     assert methods.unpack_steady_block(result) == STEADY._replace(worker=None)
@@ -283,7 +278,6 @@ STEADY_BLOCKS = st.builds(
 
 @given(BLOCKS | STEADY_BLOCKS)
 def test_a_block_goes_over_the_wire_unchanged(block: Block | SteadyBlock) -> None:
-    """Any block comes out of MessagePack as it went in."""
     response = rpc.unpack_response(rpc.pack_response(1, methods.pack_block(block)))
     assert response is not None
     unpack = methods.unpack_block if isinstance(block, Block) else methods.unpack_steady_block
@@ -355,7 +349,6 @@ def test_a_steady_block_does_not_begin_before_1970() -> None:
 def test_a_field_at_its_bound_is_a_block(
     unpack: Unpack, result: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    """The first and last values that fit are a block's."""
     packed = methods.pack_block(unpack({**result, **change}))
     assert {name: packed[name] for name in change} == change
 
@@ -363,7 +356,6 @@ def test_a_field_at_its_bound_is_a_block(
 @pytest.mark.parametrize("unpack", [methods.unpack_block, methods.unpack_steady_block])
 @pytest.mark.parametrize("result", [None, True, 5, "x", [], {}, [1, 2, 3, b"123456"]])
 def test_another_value_is_no_block(unpack: Unpack, result: Any) -> None:
-    """Only a map can be a block."""
     with pytest.raises(ValueError, match="is not a block"):
         unpack(result)
 
@@ -407,7 +399,6 @@ METHODS = st.sampled_from(["lease", "make", "renew", "status", "take"])
 
 @given(METHODS | st.text(max_size=70), st.lists(VALUES, max_size=5))
 def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> None:
-    """Whatever is asked is a call in range, or a refusal of a known code in one short line."""
     answer: Take | Make | Bare | RefusedError
     try:
         answer = methods.parse(method, params)
@@ -434,7 +425,6 @@ def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> Non
 def test_any_result_is_a_block_or_a_value_error(
     data: st.DataObject, block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
 ) -> None:
-    """Whatever the answer is, it is a block or ValueError, and no third thing."""
     answer = data.draw(VALUES | st.fixed_dictionaries(dict.fromkeys(result, VALUES)))
     try:
         found = unpack(answer)

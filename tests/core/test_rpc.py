@@ -85,7 +85,6 @@ def test_each_request_is_unpacked_with_the_offset_of_its_end(
 
 @pytest.mark.parametrize(("data", "request_"), MESSAGES)
 def test_a_request_is_unpacked_byte_by_byte(data: bytes, request_: Request) -> None:
-    """A request that arrives a byte at a time is given once, with its last byte."""
     assert in_pieces(byte_by_byte(data)[:-1]) == ([], data[:-1], False)
     assert in_pieces(byte_by_byte(data)) == ([request_], b"", False)
 
@@ -104,7 +103,6 @@ def test_the_first_byte_tells_the_protocols_apart() -> None:
 
 
 def test_nothing_holds_no_request() -> None:
-    """No bytes give no request and no error."""
     assert whole(b"") == ([], b"", False)
 
 
@@ -136,7 +134,6 @@ def test_nothing_holds_no_request() -> None:
     ],
 )
 def test_another_librarys_message_is_read(message: list[Any], request_: Request | None) -> None:
-    """What has the published shape is read as what it says, whatever is in it."""
     expected = request_ or Request(message[1], message[2], message[3])
     packed = msgpack.packb(message)
     assert whole(packed) == ([expected], b"", False)
@@ -219,7 +216,6 @@ def test_another_shape_is_malformed(message: Any) -> None:
     ],
 )
 def test_what_is_no_messagepack_is_malformed(data: bytes) -> None:
-    """Bytes that MessagePack cannot have are malformed."""
     assert whole(data) == ([], b"", True)
     assert in_pieces(byte_by_byte(data)) == ([], b"", True)
 
@@ -284,7 +280,6 @@ def request_of(size: int) -> bytes:
 
 @pytest.mark.parametrize("limit", [64, LIMIT])
 def test_a_request_may_have_as_many_bytes_as_the_limit_and_no_more(limit: int) -> None:
-    """Whether it came whole or in pieces."""
     for data, count in (request_of(limit), 1), (request_of(limit + 1), 0):
         found, rest, malformed = whole(data, limit)
         assert (len(found), rest, malformed) == (count, b"", not count)
@@ -292,20 +287,17 @@ def test_a_request_may_have_as_many_bytes_as_the_limit_and_no_more(limit: int) -
 
 
 def test_a_request_past_the_limit_is_refused_with_both_sizes() -> None:
-    """The error names the size and the limit."""
     with pytest.raises(MalformedError, match="4097 bytes or more; at most 4096"):
         list(rpc.unpack_requests(request_of(LIMIT + 1), limit=LIMIT))
 
 
 def test_the_limit_holds_for_each_request_among_others() -> None:
-    """A request behind another may have as many bytes as one alone, and no more."""
     assert len(whole(TAKE + request_of(LIMIT) + TAKE)[0]) == 3
     found, _, malformed = whole(TAKE + request_of(LIMIT + 1) + TAKE)
     assert (len(found), malformed) == (1, True)
 
 
 def test_an_unfinished_request_of_the_limit_is_waited_for() -> None:
-    """As many bytes as the limit are kept while a request is not whole."""
     data = request_of(LIMIT + 1)[:LIMIT].replace(b"\xc5\x0f\xf8", b"\xc5\x0f\xf9")
     assert whole(data) == ([], data, False)
 
@@ -344,7 +336,6 @@ def test_a_text_of_4_gb_is_malformed_past_the_limit(before: bytes, head: bytes) 
 
 @pytest.mark.parametrize("head", [b"\xdc", b"\xde"])
 def test_an_array_or_map_has_64_items_at_most(head: bytes) -> None:
-    """One more is refused at the head, and in a request that came whole, alone or not."""
     item = b"\xc0" if head == b"\xdc" else b"\xa1x\xc0"
     begin = b"\x94\x00\x01\xa1x\x91" + head
     assert len(whole(begin + b"\x00\x40" + item * 64)[0]) == 1
@@ -354,7 +345,6 @@ def test_an_array_or_map_has_64_items_at_most(head: bytes) -> None:
 
 @pytest.mark.parametrize("head", [b"\x91", b"\xdc\x00\x40", b"\x81\xa0", b"\xde\x00\x40\xa0"])
 def test_nesting_1000_deep_costs_little(head: bytes) -> None:
-    """A thousand arrays or maps within each other take less than a megabyte, or two."""
     data = (b"\x94\x00\x01\xa1x\x91" + head * 1000)[:LIMIT]
     assert whole(data) == ([], data, False)
     assert peak(lambda: whole(data)) < 2_000_000
@@ -410,7 +400,6 @@ RESPONSES = [
 
 @pytest.mark.parametrize(("data", "response"), RESPONSES)
 def test_a_response_is_unpacked_once_it_is_whole(data: bytes, response: Response) -> None:
-    """Every shorter part of a response is None, and not an error."""
     assert rpc.unpack_response(data) == response
     assert [rpc.unpack_response(data[:end]) for end in range(len(data))] == [None] * len(data)
 
@@ -426,7 +415,6 @@ def test_a_response_is_unpacked_once_it_is_whole(data: bytes, response: Response
     ],
 )
 def test_an_errors_code_is_what_stands_before_the_colon(error: str | None, code: str) -> None:
-    """A client tells errors apart by the text before the first colon and space."""
     assert Response(7, error, None).code == code
 
 
@@ -462,7 +450,6 @@ def test_another_shape_is_no_response(message: Any) -> None:
 
 
 def test_no_messagepack_is_no_response() -> None:
-    """Bytes that MessagePack cannot have are malformed for a client too."""
     with pytest.raises(MalformedError, match="not MessagePack"):
         rpc.unpack_response(b"\xc1")
 
@@ -508,7 +495,6 @@ STREAMS = st.lists(REQUESTS | NOTIFICATIONS | NEAR_MESSAGES | st.binary(max_size
 def test_however_bytes_are_cut_the_same_requests_are_read(
     parts: list[bytes], cuts: list[int]
 ) -> None:
-    """Any bytes, cut anywhere, give requests or MalformedError, and no third thing."""
     data = b"".join(parts)
     ends = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     pieces = [data[begin:end] for begin, end in pairwise(ends)]
@@ -530,7 +516,6 @@ def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
 
 @given(st.binary(max_size=60) | NEAR_MESSAGES | NEAR_MESSAGES.map(lambda data: data[:-1]))
 def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
-    """What a client reads is a response, none yet, or malformed, and no third thing."""
     try:
         response = rpc.unpack_response(data)
     except MalformedError:

@@ -114,7 +114,6 @@ def somebody() -> Iterator[int]:
 
 
 async def test_what_connects_is_served() -> None:
-    """A connection in either dialect is answered, and counted while it lasts."""
     async with serving() as served:
         async with served.connect() as peer:
             assert (await peer.call("status")).result["connections"] == 1
@@ -141,7 +140,6 @@ async def test_requests_in_either_dialect_keep_a_daemon_from_being_idle(asked: b
 
 
 async def test_a_libuuid_request_that_is_there_already_is_answered_on_the_spot() -> None:
-    """Two hundred clients that sent before they were accepted are all answered."""
     async with serving(waiting_per_uid=200) as served:
         async with contextlib.AsyncExitStack() as stack:
             peers = [await stack.enter_async_context(served.connect()) for _ in range(200)]
@@ -174,7 +172,6 @@ async def test_a_descriptor_is_the_end_of_its_connection() -> None:
 
 
 async def test_a_libuuid_request_that_has_to_wait_stops_nobody() -> None:
-    """While one waits for room, another is accepted and answered."""
     async with serving() as served:
         served.inside.use_up()
         async with served.connect() as slow, served.connect() as quick:
@@ -215,7 +212,6 @@ async def test_of_one_users_makes_only_one_is_half_made(monkeypatch: pytest.Monk
 
 
 async def test_the_silent_stop_nobody() -> None:
-    """After a hundred that send nothing or half a request, the next one is answered at once."""
     async with serving() as served, contextlib.AsyncExitStack() as stack:
         for number in range(100):
             peer = await stack.enter_async_context(served.connect())
@@ -254,7 +250,6 @@ async def test_a_first_request_in_pieces_has_five_seconds() -> None:
 
 
 async def test_those_long_silent_make_room() -> None:
-    """Where all connections are taken, those that asked nothing for 5 s are closed upon."""
     async with (
         serving(connections=3) as served,
         served.connect() as used,
@@ -314,7 +309,6 @@ async def test_one_users_silence_makes_no_room_for_another() -> None:
 
 
 async def test_the_user_with_the_most_makes_room() -> None:
-    """Where all connections are taken, another user gets in, though the others have asked."""
     need_root()
     async with serving(connections=3) as served, contextlib.AsyncExitStack() as stack:
         for _ in range(3):
@@ -376,7 +370,6 @@ async def test_room_is_made_until_both_users_have_as_many() -> None:
 
 
 async def test_a_caller_that_left_is_forgotten() -> None:
-    """A connection closed before it was accepted costs nothing."""
     async with serving() as served:
         for sent in (b"", b"\x02", request("status"), b"\x04\x01"):
             async with served.connect() as peer:
@@ -391,7 +384,6 @@ async def test_a_caller_that_left_is_forgotten() -> None:
 
 
 async def test_past_the_limit_rpc_is_told_why() -> None:
-    """A client that connects when all connections are taken gets ``busy`` with the reason."""
     async with serving(connections=2) as served:
         async with served.connect() as one, served.connect() as two, served.connect() as three:
             await one.call("status")
@@ -418,7 +410,6 @@ async def test_past_the_limit_libuuid_is_closed_upon_in_order() -> None:
 
 
 async def test_one_rejected_may_not_stay() -> None:
-    """A rejected connection that sends nothing is closed after 5 s."""
     async with serving(connections=1) as served, served.connect() as one:
         await one.call("status")
         async with served.connect() as two:
@@ -445,7 +436,6 @@ async def test_only_so_many_rejected_wait_to_be_told() -> None:
 
 
 async def test_room_comes_back_when_a_connection_ends() -> None:
-    """However a connection ends, its place is free again."""
     async with serving(connections=1) as served:
         for sent in (b"", b"\x02", b"\xc1", b"\x04\x01", request("status"), request("x")[:3]):
             async with served.connect() as peer:
@@ -458,7 +448,6 @@ async def test_room_comes_back_when_a_connection_ends() -> None:
 
 
 async def test_a_user_past_the_share_is_told_why() -> None:
-    """One user's connections past the share get ``busy``, naming the user and the way out."""
     async with serving(spared=False, connections_per_uid=1) as served:
         with somebody() as uid:
             one, two = served.connect(), served.connect()
@@ -513,7 +502,6 @@ async def test_used_up_descriptors_do_not_end_the_daemon(
 
 
 async def test_each_shortage_is_logged(log: pytest.LogCaptureFixture) -> None:
-    """A shortage after one that is over gets its own line."""
     async with serving() as served:
         for _ in range(3):
             served.listener.errors = [errno.EMFILE] * 5
@@ -523,7 +511,6 @@ async def test_each_shortage_is_logged(log: pytest.LogCaptureFixture) -> None:
 
 
 async def test_a_caller_that_gave_up_does_not_end_the_daemon(log: pytest.LogCaptureFixture) -> None:
-    """An accept that fails for its caller's sake delays nobody."""
     async with serving() as served:
         served.listener.errors = [errno.ECONNABORTED] * 3
         async with served.connect() as peer:
@@ -533,7 +520,6 @@ async def test_a_caller_that_gave_up_does_not_end_the_daemon(log: pytest.LogCapt
 
 
 async def test_callers_that_gave_up_hold_nobody_up() -> None:
-    """All others have a turn after each of them."""
     async with serving() as served, served.connect():
         await trio.testing.wait_all_tasks_blocked()
         served.listener.errors = [errno.ECONNABORTED] * 30
@@ -560,7 +546,6 @@ async def test_of_replies_that_are_not_read_the_system_keeps_little() -> None:
 
 
 async def test_stop_lets_what_was_asked_be_answered() -> None:
-    """Requests that arrived before the stop get their replies, also those that wait for room."""
     async with serving() as served, served.connect() as peer:
         whole = [request("take", "utc", 1_000_000, True, msgid=n) for n in range(16)]
         await peer.send(b"".join([*whole, request("make", "v4", msgid=16)]))
@@ -573,7 +558,6 @@ async def test_stop_lets_what_was_asked_be_answered() -> None:
 
 
 async def test_stop_ends_those_who_ask_nothing() -> None:
-    """Idle and half-said connections end at the stop, at once."""
     async with serving() as served:
         async with served.connect() as idle, served.connect() as half:
             await idle.call("status")
@@ -642,7 +626,6 @@ async def test_stop_does_not_wait_for_the_silence_of_who_was_rejected() -> None:
 
 
 async def test_many_who_connect_at_once_hold_nobody_up() -> None:
-    """All others have a turn after each few of them."""
     async with serving() as served, contextlib.AsyncExitStack() as stack:
         await trio.testing.wait_all_tasks_blocked()
         for _ in range(6 * ACCEPTS):
@@ -672,7 +655,6 @@ async def test_stop_serves_who_has_connected_unless_another_will(drain: bool) ->
 
 
 async def test_after_the_stop_nobody_is_accepted() -> None:
-    """A client that connects after the stop is not served."""
     async with serving() as served:
         await trio.testing.wait_all_tasks_blocked()
         served.acceptor.stop(drain=False)

@@ -33,7 +33,6 @@ def enter(admission: Admission, *uids: int) -> list[bool]:
 
 
 def test_each_user_has_a_limit_of_its_own(admission: Admission) -> None:
-    """One user gets as many connections as that and not one more, and leaves room for others."""
     assert enter(admission, USER, USER, USER, OTHER, OTHER) == [True, True, False, True, True]
 
 
@@ -53,7 +52,6 @@ def test_the_user_with_the_most_may_lose_connections(admission: Admission) -> No
 def test_root_and_the_daemons_user_have_no_limit_of_their_own(
     admission: Admission, uid: int
 ) -> None:
-    """For root and the daemon's own user only the limit in all counts."""
     assert enter(admission, *[uid] * 6) == [True] * 5 + [False]
 
 
@@ -71,7 +69,6 @@ def test_one_connection_is_kept_for_root_and_the_daemons_user(
 
 
 def test_of_a_single_connection_none_is_kept() -> None:
-    """A daemon that may have no more than one serves all users."""
     admission = Admission(Limits(connections=1), own_uid=OWN)
     assert enter(admission, USER, USER) == [True, False]
 
@@ -98,7 +95,6 @@ def test_a_connection_that_ends_makes_room(admission: Admission) -> None:
 
 
 def test_the_highest_count_is_kept(admission: Admission) -> None:
-    """The most that were open at any time is known after they left."""
     enter(admission, 0, 0, 0)
     for _ in range(3):
         admission.leave(0)
@@ -116,7 +112,6 @@ def listener() -> Iterator[socket.socket]:
 
 
 def test_a_peers_user_is_known(listener: socket.socket) -> None:
-    """The user is the one that connected."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.connect(listener.getsockname())
         with listener.accept()[0] as accepted:
@@ -168,8 +163,6 @@ def test_users_outside_of_a_user_namespace_are_not_exempt() -> None:
 
 @pytest.mark.process
 def test_a_daemon_in_a_user_namespace_warns() -> None:
-    """In one line, which says what to do."""
-
     def inside(*command: str) -> list[str]:
         return [need("unshare"), "--user", "--map-root-user", *command]
 

@@ -32,7 +32,6 @@ EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
 
 @EITHER
 async def test_a_whole_block_waits_for_free_ticks(inside: Inside, timeline: str) -> None:
-    """When all lanes are used up, a million ticks come 0.1 s later, when they have passed."""
     inside.save_ahead()
     inside.use_up()
     inside.take_steady(MAX_BLOCK)
@@ -42,7 +41,6 @@ async def test_a_whole_block_waits_for_free_ticks(inside: Inside, timeline: str)
 
 
 async def test_busy_says_what_to_do(inside: Inside) -> None:
-    """It says how many ticks were not free, and for how long, and no lane has moved."""
     inside.save_ahead()
     inside.use_up()
     inside.wall.stop()
@@ -58,7 +56,6 @@ async def test_busy_says_what_to_do(inside: Inside) -> None:
 
 
 async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(inside: Inside) -> None:
-    """Of too many requests at once, each is served, or refused as busy, within 0.2 s."""
     inside.save_ahead()
     served: list[Block] = []
     refused: list[RefusedError] = []
@@ -80,7 +77,6 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(inside: Insi
 
 
 async def test_whole_grants_leave_single_ticks_their_room(inside: Inside) -> None:
-    """With all room for whole grants taken, single ticks are served at once."""
     inside.save_ahead()
     inside.use_up()
     for _ in range(100):
@@ -92,7 +88,6 @@ async def test_whole_grants_leave_single_ticks_their_room(inside: Inside) -> Non
 
 
 async def test_a_small_step_back_is_waited_out(inside: Inside) -> None:
-    """After a step of 5 ms back a request waits 5 ms, and no clock sequence is spent."""
     inside.save_ahead()
     before = inside.take()
     inside.wall.step(-0.005)
@@ -105,7 +100,6 @@ async def test_a_small_step_back_is_waited_out(inside: Inside) -> None:
 async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
     inside: Inside, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a step of an hour back the next generation serves, once it is saved."""
     async with inside.saving():
         await inside.use(60)
         before = inside.take()
@@ -137,7 +131,6 @@ async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_seq
 
 @EITHER
 async def test_a_request_waits_for_the_save_it_needs(inside: Inside, timeline: str) -> None:
-    """A request past the horizon is served as soon as the save completes, on the stored node."""
     blocks: list[Block | SteadyBlock] = []
 
     async def ask() -> None:
@@ -173,7 +166,6 @@ async def test_without_a_save_in_time_a_volatile_node_serves(
 async def test_after_a_save_the_stored_node_serves_again(
     inside: Inside, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once a save succeeds the volatile node is left, and ticks go on rising."""
     caplog.set_level("INFO", "uuidd")
     async with inside.needing_a_save(broken=True):
         volatile = await inside.take_waiting(1, whole=False)
@@ -188,7 +180,6 @@ async def test_after_a_save_the_stored_node_serves_again(
 
 
 async def test_many_who_wait_for_a_save_turn_volatile_together(inside: Inside) -> None:
-    """Requests that wait for the same save are all served from one volatile node."""
     async with inside.needing_a_save():
         blocks: list[Block] = []
 
@@ -209,7 +200,6 @@ async def test_many_who_wait_for_a_save_turn_volatile_together(inside: Inside) -
 @EITHER
 @pytest.mark.parametrize("wait", [True, False])
 async def test_a_stopping_daemon_is_unavailable(inside: Inside, timeline: str, wait: bool) -> None:
-    """A request to a closed timeline is ``unavailable`` at once, whether it would wait or not."""
     inside.timelines.close()
     with pytest.raises(RefusedError) as caught:
         await awaited(inside.allocator.take(timeline, 1, False, uid=UID, wait=wait))
@@ -221,7 +211,6 @@ async def test_a_stopping_daemon_is_unavailable(inside: Inside, timeline: str, w
 
 
 async def test_who_waits_when_the_daemon_stops_is_told(inside: Inside) -> None:
-    """A request that waits for a save when the daemon stops gets ``unavailable``."""
     async with inside.needing_a_save() as saved:
         caught: list[RefusedError] = []
 
@@ -300,7 +289,6 @@ async def test_short_grants_are_shared_too(inside: Inside, count: int) -> None:
 
 
 async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
-    """With forty users that want all there is, a block costs a user more than 0.2 s."""
     inside.save_ahead()
     inside.use_up()
     refused: list[str] = []
@@ -348,7 +336,6 @@ async def test_requests_that_have_waited_do_not_count(inside: Inside) -> None:
 async def test_only_so_many_requests_of_one_user_wait(
     inside: Inside, lacks_a_save: bool, most: int, what: str
 ) -> None:
-    """One more is refused at once, and says why; another user's may wait."""
     inside.save_ahead()
     inside.use_up()
     if lacks_a_save:

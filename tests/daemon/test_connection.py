@@ -60,7 +60,6 @@ class Turns(trio.abc.Instrument):
 
 
 async def test_pipelined_requests_are_answered_in_order(inside: Inside) -> None:
-    """Requests sent in one go are answered one by one, in their order, whatever they ask."""
     async with inside.talking() as peer:
         methods: list[tuple[str, list[Any]]] = [
             ("take", ["utc", 1]),
@@ -78,7 +77,6 @@ async def test_pipelined_requests_are_answered_in_order(inside: Inside) -> None:
 
 
 async def test_more_requests_than_are_answered_at_once_are_all_answered(inside: Inside) -> None:
-    """Of 1,100 pipelined requests, which is over the limit, each gets its reply, in order."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
         sent = b"".join(request("take", "utc", 1, msgid=n) for n in range(1100))
         nursery.start_soon(peer.send, sent)
@@ -114,7 +112,6 @@ async def test_a_caller_of_many_gives_others_their_turn(inside: Inside) -> None:
     ],
 )
 async def test_what_wants_no_answer_is_ignored(inside: Inside, ignored: bytes) -> None:
-    """A notification, or a response, gives out nothing; the next reply is the next request's."""
     async with inside.talking() as peer:
         before = inside.lanes, inside.steady.next
         await peer.send(17 * ignored + request("status", msgid=5))
@@ -148,7 +145,6 @@ async def test_what_wants_no_answer_is_ignored(inside: Inside, ignored: bytes) -
     ],
 )
 async def test_a_request_however_odd_is_answered(inside: Inside, asked: bytes, code: str) -> None:
-    """Whatever its method and params are, it gets its answer, and so does the next request."""
     async with inside.talking() as peer:
         await peer.send(asked)
         reply = await peer.reply()
@@ -182,7 +178,6 @@ async def test_the_first_byte_tells_the_dialect(inside: Inside) -> None:
 
 
 async def test_silence_between_requests_is_free(inside: Inside) -> None:
-    """A client may be silent for an hour after a request, and the next one is answered."""
     async with inside.talking() as peer:
         await peer.call("status")
         await trio.sleep(HOUR)
@@ -217,7 +212,6 @@ async def test_a_caller_that_leaves_has_no_unread_replies(inside: Inside, asked:
 
 
 async def test_half_a_request_behind_a_whole_one_has_five_seconds(inside: Inside) -> None:
-    """What follows a request in the same piece gets its own 5 s."""
     async with inside.talking() as peer:
         await trio.sleep(3)
         await peer.send(request("status") + HALF)
@@ -239,7 +233,6 @@ async def test_half_a_request_behind_a_whole_one_has_five_seconds(inside: Inside
 async def test_one_byte_a_second_ends_after_five_seconds(
     inside: Inside, slow: bytes, late: bool
 ) -> None:
-    """A request that drips is closed upon 5 s after its first byte, however it goes on."""
     async with inside.talking() as peer, trio.open_nursery() as nursery:
         if late:
             await peer.call("status")
@@ -258,7 +251,6 @@ async def test_one_byte_a_second_ends_after_five_seconds(
 
 
 async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(inside: Inside) -> None:
-    """Replies that are not read wait 5 s, and then the connection ends."""
     async with inside.talking() as peer:
         await peer.send(b"".join(request("make", "v4", 1000, msgid=n) for n in range(60)))
         await trio.testing.wait_all_tasks_blocked()
@@ -271,7 +263,6 @@ async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(insid
 
 
 async def test_a_caller_that_never_reads_costs_little_memory(inside: Inside) -> None:
-    """A client that asks for 30 MB at once and reads nothing costs less than 1 MB."""
     asked = b"".join(request("make", "v1", 1000, msgid=n) for n in range(800))
     async with inside.talking() as peer:
         tracemalloc.start()
@@ -317,7 +308,6 @@ async def test_a_caller_that_reads_slowly_but_in_time_is_served(inside: Inside) 
 async def test_a_request_that_cannot_be_read_is_answered_before_the_end(
     inside: Inside, before: bytes, malformed: bytes, told: str
 ) -> None:
-    """If its msgid can be read, the reply says what is wrong; then the connection ends."""
     async with inside.talking() as peer:
         await peer.send(before + malformed)
         unpacker = msgpack.Unpacker()
@@ -346,7 +336,6 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
 async def test_a_refused_request_moves_no_lane(
     inside: Inside, method: str, params: tuple[Any, ...], code: str
 ) -> None:
-    """The reply names the mistake, no lane moves, and the connection goes on."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 10)
         before = inside.lanes, inside.steady.next
@@ -361,7 +350,6 @@ async def test_a_refused_request_moves_no_lane(
 
 
 async def test_busy_over_rpc_moves_no_lane(inside: Inside) -> None:
-    """A whole block for which ticks are missing is refused as ``busy``, and no lane moves."""
     async with inside.talking() as peer:
         inside.use_up()
         inside.wall.stop()
@@ -372,7 +360,6 @@ async def test_busy_over_rpc_moves_no_lane(inside: Inside) -> None:
 
 @pytest.mark.parametrize("asked", [b"\x04" + pack("=i", 1_000_001), b"\x06", b"\x04\x01"])
 async def test_a_refused_libuuid_request_moves_no_lane(inside: Inside, asked: bytes) -> None:
-    """A libuuid request that is closed upon moves no lane."""
     async with inside.talking() as peer:
         before = inside.lanes
         await peer.send(asked)
@@ -384,7 +371,6 @@ async def test_a_refused_libuuid_request_moves_no_lane(inside: Inside, asked: by
 
 
 async def test_a_take_gives_a_block(inside: Inside) -> None:
-    """The result has first, count, clock_seq and node, and ends no later than now."""
     async with inside.talking() as peer:
         result = (await peer.call("take", "utc", 100)).result
     assert set(result) == {*("first", "unix_ms", "tick_in_ms", "count", "clock_seq", "node")}
@@ -395,7 +381,6 @@ async def test_a_take_gives_a_block(inside: Inside) -> None:
 
 
 async def test_a_take_may_be_shorter_than_asked(inside: Inside) -> None:
-    """When fewer ticks are free than were asked for, those come, at once."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 1_000_000)
         await trio.sleep(0.001)
@@ -406,7 +391,6 @@ async def test_a_take_may_be_shorter_than_asked(inside: Inside) -> None:
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, kind: str) -> None:
-    """Time-based ids of one ``make`` have the latest ticks, in order, under one clock_seq."""
     async with inside.talking() as peer:
         texts = (await peer.call("make", kind, 1000)).result
     made = [versions.gregorian_fields(uuid.UUID(text).int) for text in texts]
@@ -417,7 +401,6 @@ async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, kind: str) 
 
 
 async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
-    """The status has all that it is to have, and what it says is so."""
     async with inside.talking() as peer:
         await peer.call("take", "utc", 100)
         await peer.call("nonsense")
@@ -509,7 +492,6 @@ async def test_status_tells_how_the_daemon_does(inside: Inside) -> None:
 
 
 async def test_status_shows_trouble(inside: Inside) -> None:
-    """While saves fail the status names the cause, the failures, and the volatile node."""
     async with inside.saving():
         await trio.sleep(3 * HOUR)
         inside.disk.broken = True
@@ -524,7 +506,6 @@ async def test_status_shows_trouble(inside: Inside) -> None:
 
 
 async def test_status_shows_how_long_ago_the_last_save_was(inside: Inside) -> None:
-    """Whenever that was."""
     async with inside.saving(), inside.talking() as peer:
         await trio.sleep(3 * HOUR)
         await peer.call("take", "utc", 1)
@@ -533,7 +514,6 @@ async def test_status_shows_how_long_ago_the_last_save_was(inside: Inside) -> No
 
 
 async def test_status_shows_the_save_under_way_in_whole_milliseconds(inside: Inside) -> None:
-    """It is rounded."""
     async with inside.needing_a_save(), inside.talking() as peer:
         await peer.call("take", "utc", 1)
         await trio.sleep(1.0004)
@@ -542,7 +522,6 @@ async def test_status_shows_the_save_under_way_in_whole_milliseconds(inside: Ins
 
 
 async def test_status_shows_steps_of_the_clock(inside: Inside) -> None:
-    """A step of UTC in either direction is counted against CLOCK_BOOTTIME."""
     async with inside.saving(), inside.talking() as peer:
         await peer.call("take", "utc", 1)
         inside.wall.step(-100)
@@ -565,18 +544,15 @@ async def ask(inside: Inside, data: bytes) -> bytes:
 
 
 async def test_getpid_is_answered(inside: Inside) -> None:
-    """Op 0 gives a length, and the pid in ASCII with a NUL that the length counts."""
     text = f"{os.getpid()}\0".encode()
     assert await ask(inside, b"\x00") == pack("=i", len(text)) + text
 
 
 async def test_get_maxop_is_answered(inside: Inside) -> None:
-    """Op 1 gives "5"."""
     assert await ask(inside, b"\x01") == bytes.fromhex("02000000 3500")
 
 
 async def test_time_uuid_is_answered(inside: Inside) -> None:
-    """Op 2 gives one v1 UUID of now."""
     reply = await ask(inside, b"\x02")
     assert reply[:4] == bytes.fromhex("10000000")
     made = uuid.UUID(bytes=reply[4:])
@@ -584,7 +560,6 @@ async def test_time_uuid_is_answered(inside: Inside) -> None:
 
 
 async def test_random_uuid_is_answered(inside: Inside) -> None:
-    """Op 3 gives one v4 UUID."""
     reply = await ask(inside, b"\x03")
     assert reply[:4] == bytes.fromhex("10000000")
     assert uuid.UUID(bytes=reply[4:]).version == 4
@@ -594,7 +569,6 @@ async def test_random_uuid_is_answered(inside: Inside) -> None:
     ("asked", "reserved"), [(1, 1), (100, 100), (1_000_000, 1_000_000), (0, 1), (-1, 1), (-99, 1)]
 )
 async def test_bulk_time_uuid_reserves_all(inside: Inside, asked: int, reserved: int) -> None:
-    """Op 4 reserves exactly n ticks up to now (one for n below 1), and echoes n."""
     reply = await ask(inside, b"\x04" + pack("=i", asked))
     size, first, echo = unpack("=i16si", reply)
     made = uuid.UUID(bytes=first)
@@ -608,7 +582,6 @@ async def test_bulk_time_uuid_reserves_all(inside: Inside, asked: int, reserved:
     ("asked", "given"), [(1, 1), (5, 5), (63, 63), (64, 63), (2**31 - 1, 63), (-1, 1), (0, 0)]
 )
 async def test_bulk_random_uuid_gives_what_fits(inside: Inside, asked: int, given: int) -> None:
-    """Op 5 gives n UUIDs: below 0 one, above 63 63, and for 0 none."""
     reply = await ask(inside, b"\x05" + pack("=i", asked))
     assert unpack("=ii", reply[:8]) == (4 + 16 * given, given)
     found = [uuid.UUID(bytes=reply[at : at + 16]) for at in range(8, len(reply), 16)]
@@ -617,7 +590,6 @@ async def test_bulk_random_uuid_gives_what_fits(inside: Inside, asked: int, give
 
 
 async def test_a_libuuid_request_without_room_is_closed_upon(inside: Inside) -> None:
-    """Where all of it cannot be reserved within 0.2 s, nothing is answered."""
     inside.use_up()
     inside.wall.stop()
     assert await ask(inside, b"\x04" + pack("=i", 1_000_000)) == b""

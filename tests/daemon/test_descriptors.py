@@ -63,7 +63,6 @@ def place() -> Iterator[Place]:
 
 
 def test_bytes_are_read_as_ever(place: Place) -> None:
-    """Nothing yet, then what came, each byte once, then the end."""
     with pytest.raises(BlockingIOError):
         place.sock.recv(SIZE)
     place.peer.sendall(b"one")

@@ -24,12 +24,10 @@ class Source:
 
 @pytest.mark.parametrize("count", [0, 1, 16, READ_AHEAD, READ_AHEAD + 1, 3 * READ_AHEAD])
 def test_take_gives_as_many_bytes_as_asked(count: int) -> None:
-    """Any count is given in full."""
     assert len(Entropy().take(count)) == count
 
 
 def test_32_uuids_take_one_read() -> None:
-    """Bytes are read ahead, and all of them are used before more are read."""
     source = Source()
     entropy = Entropy(source, lambda: 1000.0)
     taken = [entropy.take(16) for _ in range(READ_AHEAD // 16)]
@@ -68,7 +66,6 @@ def test_bytes_that_have_waited_are_dropped(step: float) -> None:
 
 @given(st.lists(st.integers(8, READ_AHEAD), max_size=40))
 def test_no_byte_is_given_twice(counts: list[int]) -> None:
-    """Whatever is asked, each grant lies behind the one before in what was read."""
     source = Source()
     entropy = Entropy(source, lambda: 1000.0)
     end = 0
@@ -79,12 +76,10 @@ def test_no_byte_is_given_twice(counts: list[int]) -> None:
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 10, 14, 47, 48, 122])
 def test_bits_are_as_many_as_asked(count: int) -> None:
-    """With all bits set, an int of so many bits is the largest there is."""
     assert Entropy(lambda length: b"\xff" * length).bits(count) == (1 << count) - 1
 
 
 def test_bits_come_from_the_source() -> None:
-    """Bits are the first ones of the next bytes."""
     assert Entropy(lambda length: b"\xa5\xc0".ljust(length, b"\0")).bits(10) == 0b1010_0101_11
 
 

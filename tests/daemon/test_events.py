@@ -101,7 +101,6 @@ def test_a_first_start_puzzles_nobody() -> None:
 async def test_a_burst_is_one_line_with_numbers(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By reason, over both dialects, some seconds after the first."""
     refusals = Refusals()
     one, other = Tally(refusals.note), Tally(refusals.note)
     async with trio.open_nursery() as nursery:
@@ -128,7 +127,6 @@ async def test_a_burst_is_one_line_with_numbers(
 async def test_there_is_a_line_in_ten_seconds_at_most(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """However many are refused; and each is in exactly one line."""
     refusals = Refusals()
     tally = Tally(refusals.note)
     async with trio.open_nursery() as nursery:
@@ -210,7 +208,6 @@ async def test_what_is_no_news_begins_no_later_line(
 async def test_a_daemon_tells_what_it_refuses_in_either_protocol(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is refused in both is one line."""
     inside = Inside()
     async with inside.talking() as peer:
         await peer.call("make")
@@ -235,7 +232,6 @@ def test_each_reason_is_told_in_words() -> None:
 
 @pytest.mark.system
 def test_a_daemon_tells_of_refusals_at_the_latest_when_it_stops() -> None:
-    """The line comes before that of its end."""
     with Daemon("--max-connections=1") as daemon:
         with daemon.connect() as connection:
             for _ in range(3):

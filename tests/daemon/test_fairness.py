@@ -39,13 +39,11 @@ def contended(lanes: int, *uids: int) -> Shares:
 
 
 def test_a_user_who_is_alone_has_no_bound() -> None:
-    """However much less there is than it asks for."""
     shares = contended(1, GREEDY, GREEDY)
     assert not shares.contended
 
 
 def test_users_who_get_what_they_ask_for_have_no_bound() -> None:
-    """Nothing is counted for them."""
     shares = Shares(1)
     for uid in (GREEDY, OTHER, GREEDY):
         take(shares, uid, asked=500, given=500, at=0)
@@ -87,7 +85,6 @@ def test_a_grant_that_failed_costs_nothing() -> None:
 
 
 def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
-    """It does not count as one of those who share."""
     shares = contended(15, GREEDY, OTHER)
     got = {GREEDY: 0, OTHER: 0}
     for at in range(0, MAX_CREDIT, 10):
@@ -99,7 +96,6 @@ def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
 
 
 def test_a_shortage_is_forgotten_after_a_fifth_of_a_second() -> None:
-    """Then a user that still asks gets all."""
     shares = contended(1, GREEDY, OTHER)
     shares.draw(GREEDY, asked=1, given=2 * CONTENDED, at=CONTENDED - 2)
     with pytest.raises(OverShare):
@@ -109,7 +105,6 @@ def test_a_shortage_is_forgotten_after_a_fifth_of_a_second() -> None:
 
 
 def test_it_says_when_a_share_is_no_longer_overdrawn() -> None:
-    """And not before."""
     shares = contended(15, GREEDY, OTHER)
     shares.draw(GREEDY, asked=14_998, given=14_998, at=0)
     with pytest.raises(OverShare) as caught:
@@ -151,7 +146,6 @@ def test_a_user_who_wants_nothing_any_more_has_no_share() -> None:
 
 
 def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
-    """Only what is drawn while it lasts."""
     shares = Shares(15)
     take(shares, GREEDY, asked=10**9, given=10**6, at=0)
     take(shares, OTHER, asked=2, given=1, at=0)

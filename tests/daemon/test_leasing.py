@@ -69,7 +69,6 @@ def tokens(page: Page) -> dict[int, int]:
 
 
 async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page) -> None:
-    """It is the open generation's, and begins no later than now."""
     async with holding(page) as (served, holder):
         lease = await holder.lease()
         assert tokens(page) == {lease.lane: lease.token}
@@ -128,7 +127,6 @@ async def test_a_block_says_in_which_epoch_it_was_given(page: Page, timeline: st
 
 
 async def test_a_second_lease_ends_the_first(page: Page) -> None:
-    """A connection holds one at most; the lane of the first rests."""
     async with holding(page) as (served, holder):
         first, second = await holder.lease(), await holder.lease()
         assert tokens(page) == {second.lane: second.token}
@@ -254,7 +252,6 @@ async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page) -> None:
 
 
 async def test_without_a_page_nothing_is_leased() -> None:
-    """The daemon serves all the same, by blocks."""
     async with holding(None) as (served, holder):
         assert await refusal(holder) == (
             "this daemon has no leases, and its log says why; blocks serve meanwhile",
@@ -373,7 +370,6 @@ async def test_a_refused_lease_is_answered_at_once(page: Page) -> None:
 
 
 async def test_a_lease_ends_with_its_connection(page: Page) -> None:
-    """The token is cleared as soon as the daemon learns of it."""
     async with holding(page) as (served, holder):
         async with served.connect() as other:
             await other.lease()

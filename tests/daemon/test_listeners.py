@@ -73,7 +73,6 @@ def test_a_listener_accepts_without_waiting(folder: Path) -> None:
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o777])
 def test_a_listener_is_open_to_every_user(folder: Path, mask: int) -> None:
-    """The mode is 0666 under any umask, and the umask is as before."""
     old = os.umask(mask)
     try:
         with opened(folder / "s"):
@@ -83,14 +82,12 @@ def test_a_listener_is_open_to_every_user(folder: Path, mask: int) -> None:
 
 
 def test_a_stale_socket_is_replaced(folder: Path) -> None:
-    """The socket that a killed daemon left is in nobody's way."""
     leave_stale(folder / "s")
     with opened(folder / "s"):
         assert connects(folder / "s")
 
 
 def test_a_path_of_107_bytes_is_used(folder: Path) -> None:
-    """The longest path that fits is served."""
     path = folder / ("s" * (MAX_PATH - len(str(folder)) - 1))
     assert len(str(path)) == 107
     with opened(path):
@@ -167,7 +164,6 @@ def test_a_socket_of_another_type_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_close_removes_the_file(folder: Path, gone: bool) -> None:
-    """After close nothing stands at the path, also if the file was gone before."""
     with opened(folder / "s"):
         if gone:
             (folder / "s").unlink()
@@ -328,7 +324,6 @@ def test_the_folder_is_locked_from_the_look_to_the_listening(
 
 
 def test_an_open_listener_locks_no_folder(folder: Path) -> None:
-    """Once a listener is open, or was refused, others may open theirs beside it."""
     with opened(folder / "s"):
         refusal(folder / "s")
         with opened(folder / "other"):
@@ -407,8 +402,6 @@ def test_a_folder_that_somebody_keeps_locked_stops_no_start(
 def test_a_socket_that_cannot_listen_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is not left behind when it turns out that nobody will listen."""
-
     class Deaf(socket.socket):
         def listen(self, backlog: int = 0, /) -> None:
             raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))

@@ -128,7 +128,6 @@ class Log:
 
 
 def test_a_burst_of_lines_is_cut() -> None:
-    """Of 100 of an event at once as many are shown as may be."""
     log = Log()
     for number in range(100):
         log.logger.info("event: number=%d", number)
@@ -150,7 +149,6 @@ def test_the_first_line_after_it_says_how_many_were_not_shown() -> None:
 
 
 def test_a_burst_that_just_fits_is_shown_whole() -> None:
-    """Nothing is suppressed, and nothing is said of it."""
     log = Log()
     for _ in range(2):
         for _ in range(BURST):
@@ -184,7 +182,6 @@ def test_an_endless_stream_fills_the_log_no_faster_than_may_be() -> None:
 def test_the_log_is_bounded_wherever_it_goes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handler that is put in place has the bound."""
     monkeypatch.delenv("JOURNAL_STREAM", raising=False)
     logs.to_stderr(logging.INFO)
     for _ in range(BURST + 5):

@@ -55,7 +55,6 @@ def millisecond(text: str) -> int:
 @pytest.mark.parametrize("at", BOUNDS)
 @pytest.mark.parametrize("kind", list(KINDS))
 async def test_make_gives_exactly_so_many_ids(kind: str, at: float, inside: Inside) -> None:
-    """So many distinct texts come of every kind, also over the bounds of its runs."""
     await trio.sleep(at)
     for count in (1, 2, 999, 1000):
         before = inside.service.rpc.ids
@@ -67,7 +66,6 @@ async def test_make_gives_exactly_so_many_ids(kind: str, at: float, inside: Insi
 
 @pytest.mark.parametrize("kind", list(KINDS))
 async def test_makes_in_a_row_repeat_nothing(kind: str, inside: Inside) -> None:
-    """Ten makes of a thousand, one right after the other, give ten thousand ids."""
     made = [await make(inside, kind, 1000) for _ in range(10)]
     assert len(set(itertools.chain(*made))) == 10_000
 
@@ -75,7 +73,6 @@ async def test_makes_in_a_row_repeat_nothing(kind: str, inside: Inside) -> None:
 @pytest.mark.parametrize("at", BOUNDS)
 @pytest.mark.parametrize("kind", TIMED)
 async def test_made_ids_are_of_now(kind: str, at: float, inside: Inside) -> None:
-    """A thousand ids tell the last part of a millisecond before now, in order."""
     await trio.sleep(at)
     now = BEGIN + trio.current_time()
     texts = await make(inside, kind, 1000)
@@ -91,7 +88,6 @@ async def test_made_ids_are_of_now(kind: str, at: float, inside: Inside) -> None
 @pytest.mark.parametrize("at", BOUNDS)
 @pytest.mark.parametrize("kind", STEADY)
 async def test_made_ids_rise(kind: str, at: float, inside: Inside) -> None:
-    """Steady ids sort as they were made, within a make and from one to the next."""
     await trio.sleep(at)
     found = await make(inside, kind, 1000) + await make(inside, kind, 1000)
     keys = [(len(text), text) if kind == "snowflake" else text for text in found]
@@ -159,7 +155,6 @@ async def test_a_make_has_its_turn_before_it_takes_ticks_and_after_it_has_waited
 
 
 async def test_snowflakes_need_a_worker_number() -> None:
-    """Without one the code is ``no_worker_id``, the message says the way out, nothing moves."""
     inside = Inside()
     inside.save_ahead(HOUR)
     before = inside.steady.next, inside.lanes
@@ -180,7 +175,6 @@ async def test_snowflakes_need_a_worker_number() -> None:
 
 
 async def test_a_kind_whose_time_field_is_full_is_refused(inside: Inside) -> None:
-    """On the day after its last a Snowflake is ``unavailable``, counted once; v7 goes on."""
     inside.wall.step((snowflake.time_field().end - inside.wall.now()) / TICKS_PER_SECOND + 1)
     inside.save_ahead(HOUR)
     async with inside.talking() as peer:
@@ -193,7 +187,6 @@ async def test_a_kind_whose_time_field_is_full_is_refused(inside: Inside) -> Non
 
 
 async def test_status_tells_the_day_on_which_each_kind_is_full(inside: Inside) -> None:
-    """Every kind that has a time has a last day, as documented."""
     async with inside.talking() as peer:
         full_on = (await peer.call("status")).result["full_on"]
     last = [(kind, KINDS[kind].last.partition("T")[0]) for kind in TIMED]

@@ -36,7 +36,6 @@ async def refusal(
 
 @EITHER
 async def test_a_save_that_hangs_is_told_within_50_ms(inside: Inside, timeline: str) -> None:
-    """The first request after an idle hour needs a save; the error says that it hangs."""
     async with inside.needing_a_save():
         begun = trio.current_time()
         error = await refusal(inside, timeline)
@@ -51,7 +50,6 @@ async def test_a_save_that_hangs_is_told_within_50_ms(inside: Inside, timeline: 
 async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
     inside: Inside, timeline: str
 ) -> None:
-    """The second request waits for the same save, and gets a block of the stored node."""
     async with inside.needing_a_save() as saved:
         assert (await refusal(inside, timeline)).code == "must_wait"
         async with trio.open_nursery() as nursery:
@@ -81,7 +79,6 @@ async def test_a_save_of_some_milliseconds_is_waited_for(inside: Inside, timelin
 
 @EITHER
 async def test_a_save_that_failed_is_told_with_its_cause(inside: Inside, timeline: str) -> None:
-    """While a disk is full, and before the daemon does without it, the refusal names the cause."""
     async with inside.needing_a_save(broken=True):
         error = await refusal(inside, timeline)
     assert (error.code, error.message) == (
@@ -115,7 +112,6 @@ async def test_where_a_volatile_node_serves_there_is_no_wait(inside: Inside) -> 
 
 
 async def test_room_that_comes_later_is_told_at_once(inside: Inside) -> None:
-    """When a million ticks are free in 0.1 s the refusal says so, and no time passes."""
     inside.save_ahead()
     inside.use_up()
     error = await refusal(inside, "utc", MAX_BLOCK, whole=True)
@@ -127,7 +123,6 @@ async def test_room_that_comes_later_is_told_at_once(inside: Inside) -> None:
 
 
 async def test_room_that_comes_soon_is_waited_for(inside: Inside) -> None:
-    """400,000 ticks, which are free in 0.04 s, are given then."""
     inside.save_ahead()
     inside.use_up()
     assert (await inside.take_waiting(400_000, whole=True, wait=False)).count == 400_000
@@ -148,7 +143,6 @@ async def test_room_that_does_not_come_is_busy_at_once(inside: Inside, wait: boo
 
 
 async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Inside) -> None:
-    """While two users want all there is, the error says when the user has ticks again."""
     inside.save_ahead()
     inside.take(MAX_BLOCK)
     await awaited(inside.allocator.take("utc", MAX_BLOCK, False, uid=UID + 1))
@@ -161,7 +155,6 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Ins
 
 
 async def test_a_step_back_that_steady_waits_out_is_told(inside: Inside) -> None:
-    """With ``--rollback wait`` the refusal says by how much UTC stepped back."""
     inside = Inside(rollback="wait")
     inside.save_ahead()
     inside.take_steady()
@@ -185,7 +178,6 @@ async def test_a_step_back_that_steady_waits_out_is_told(inside: Inside) -> None
     ],
 )
 async def test_take_and_make_say_it_over_the_wire(inside: Inside, asked: tuple[Any, ...]) -> None:
-    """The error is counted once, no id is, nothing moves, and the connection goes on."""
     async with inside.needing_a_save():
         before = inside.standing()
         async with inside.talking() as peer:

@@ -68,7 +68,6 @@ def map_reopened(page: Page) -> None:
 
 
 def test_a_page_is_zero_at_first(page: Page) -> None:
-    """All words of it, so that no lane has a holder."""
     assert list(page.words) == [0] * PAGE_WORDS
 
 
@@ -111,7 +110,6 @@ def test_nobody_who_has_the_descriptor_can_change_a_page(
 
 
 def test_a_page_is_not_left_to_programs_that_are_started(page: Page) -> None:
-    """Its descriptor is closed on exec."""
     assert fcntl.fcntl(page.fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
 
 

@@ -121,7 +121,6 @@ async def until(place: Place, *, gone_on: list[Next] | None = None, ended: int =
 
 
 async def test_a_request_is_answered_without_a_task(place: Place) -> None:
-    """The connection stays parked, and the next one is answered too."""
     async with place.parked() as peer:
         for number in range(3):
             reply = await peer.call("make", "v4", msgid=number)
@@ -130,7 +129,6 @@ async def test_a_request_is_answered_without_a_task(place: Place) -> None:
 
 
 async def test_many_connections_are_served(place: Place) -> None:
-    """Each gets its own replies."""
     async with contextlib.AsyncExitStack() as stack:
         peers = [await stack.enter_async_context(place.parked()) for _ in range(100)]
         for number, peer in enumerate(peers):
@@ -150,7 +148,6 @@ async def test_many_connections_are_served(place: Place) -> None:
     ids=["a rest", "a save", "a reader", "a turn of its own", "a rest in libuuid's dialect"],
 )
 async def test_what_has_to_wait_is_for_a_task(place: Place, asked: bytes, then: Next) -> None:
-    """It is no longer parked, whatever comes meanwhile."""
     place.inside.wall.step(3600)
     async with place.parked() as peer:
         await peer.send(asked)
@@ -170,7 +167,6 @@ async def test_a_client_that_is_at_its_end_is_ended(place: Place, data: bytes) -
 
 
 async def test_a_client_that_hangs_up_is_ended(place: Place) -> None:
-    """At once, and no other is disturbed."""
     async with place.parked() as other:
         async with place.parked() as peer:
             await peer.end_sending()
@@ -215,7 +211,6 @@ async def test_who_was_not_reached_in_a_turn_comes_before_who_was() -> None:
 
 
 async def test_connections_of_a_user_are_served_in_the_order_in_which_they_asked() -> None:
-    """The first one first."""
     async with always_asking([UID] * 10, most=1, step=0.0) as answered:
         await trio.testing.wait_all_tasks_blocked()
     assert answered == list(range(10))
@@ -263,7 +258,6 @@ async def test_a_user_who_is_gone_makes_room_for_the_queue_of_another(
 async def test_users_beyond_those_with_a_queue_share_one(
     place: Place, shortage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are served like the others."""
     if shortage == "queues":
         monkeypatch.setattr(poller_module, "QUEUES", 2)
     else:
@@ -275,7 +269,6 @@ async def test_users_beyond_those_with_a_queue_share_one(
 
 
 async def test_requests_that_take_long_are_for_a_task_after_a_users_turn() -> None:
-    """Of pipelined requests that take a millisecond each one is answered here."""
     async with serving(Place(Inside(), TickingClock(step=0.001))) as place, place.parked() as peer:
         some = [request("make", "v4", msgid=number) for number in range(3)]
         await peer.send(b"".join(some))

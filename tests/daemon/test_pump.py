@@ -103,7 +103,6 @@ def pumped(
 
 
 def test_requests_are_answered_in_order() -> None:
-    """Their replies are one run of bytes, and a notification adds none."""
     data = b"".join([*SOME[:2], notification("make", "v4"), *SOME[2:]])
     with pumped() as one:
         assert one.pump(data) == (bytes(range(5)), Next.REQUEST)
@@ -140,7 +139,6 @@ def test_a_single_request_costs_no_look_at_the_clock() -> None:
 
 
 def test_a_turn_ends_after_as_many_requests_as_the_limit_says() -> None:
-    """Then replies are sent, and others have their turn."""
     with pumped(pipelined=2) as one:
         assert one.pump(b"".join(SOME)) == (b"\0\1", Next.TURN)
 
@@ -154,7 +152,6 @@ def test_a_turn_ends_once_its_replies_are_large() -> None:
 
 
 def test_a_request_that_has_to_wait_is_asked_once_and_keeps_its_place() -> None:
-    """What came before it is answered; what comes after it has another turn."""
     answers = Answers(waiting=2, pauses=3)
     with pumped(answers) as one:
         assert one.pump(b"".join(SOME)) == (b"\0\1", Next.PAUSE)
@@ -186,7 +183,6 @@ def test_a_request_does_not_stop_waiting_because_replies_were_read() -> None:
     ],
 )
 def test_bytes_that_are_no_request_end_the_connection(data: bytes, sent: bytes, first: str) -> None:
-    """Requests before them are answered, none after them; they count for their dialect."""
     with pumped() as one:
         assert one.pump(data) == (sent, Next.END)
         assert getattr(one.answers, first).refused == {"malformed": 1}
@@ -216,7 +212,6 @@ def test_what_is_left_of_a_request_is_awaited(cut: int) -> None:
 
 
 def test_more_than_is_read_at_once_is_answered() -> None:
-    """The rest of it is still there."""
     many = b"".join([SOME[1]] * (READ_BYTES // len(SOME[1]) + 100))
     sent = b""
     with pumped() as one:
@@ -244,7 +239,6 @@ def test_a_libuuid_request_in_pieces_is_answered() -> None:
 
 
 def test_a_client_that_does_not_read_has_no_more_answers_made() -> None:
-    """Not before it has read what there is; then the next ones come."""
     with pumped(Answers(size=100_000)) as one:
         one.peer.sendall(b"".join(SOME))
         assert [one.client.pump(0.0) for _ in range(3)] == [Next.READ] * 3
@@ -264,7 +258,6 @@ def test_a_client_that_has_gone_is_at_its_end() -> None:
 
 
 def test_the_page_goes_with_the_first_reply() -> None:
-    """And with no other one."""
     with pumped() as one:
         one.answers.passes = True
         assert [one.pump(SOME[1])[0] for _ in range(2)] == [b"\1"] * 2
@@ -285,7 +278,6 @@ def test_the_page_goes_with_a_lease_alone() -> None:
 
 
 def test_a_lease_whose_page_cannot_be_passed_is_taken_back() -> None:
-    """Nothing of its reply is sent, and the next requests get theirs."""
     with pumped() as one:
         assert one.pump(request("lease", msgid=7) + SOME[2]) == (b"taken back", Next.TURN)
         assert one.pump() == (b"\2", Next.REQUEST)

@@ -197,5 +197,4 @@ async def test_each_number_of_the_status_changes(seen: Seen) -> None:
 
 
 async def test_each_metric_changes(seen: Seen) -> None:
-    """All but the settings."""
     assert seen.constant(samples) == SETTINGS_AS_METRICS

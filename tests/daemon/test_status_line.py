@@ -55,7 +55,6 @@ def an_ear(ears: list[Ear], watchdog: float | None) -> Ear:
 async def test_ready_comes_first_and_with_a_status(
     autojump_clock: MockClock, ears: list[Ear]
 ) -> None:
-    """Both in one datagram, before any time has passed."""
     ear = an_ear(ears, 9.0)
     with trio.move_on_after(1):
         await supervise(ear.notifier, lambda: "it serves")
@@ -66,7 +65,6 @@ async def test_ready_comes_first_and_with_a_status(
 async def test_it_tells_three_times_in_the_watchdogs_patience(
     autojump_clock: MockClock, ears: list[Ear], watchdog: float | None, pause: float
 ) -> None:
-    """At a third of it, and without a watchdog every half minute."""
     ear = an_ear(ears, watchdog)
     with trio.move_on_after(3.5 * pause):
         await supervise(ear.notifier, lambda: "it serves")
@@ -90,8 +88,6 @@ async def test_a_status_is_told_only_when_it_is_another(
 
 
 async def test_where_nobody_asked_no_timer_runs(autojump_clock: MockClock) -> None:
-    """It ends at once, and the line is never made."""
-
     def line() -> str:
         raise AssertionError
 
@@ -103,7 +99,6 @@ async def test_where_nobody_asked_no_timer_runs(autojump_clock: MockClock) -> No
 
 
 async def test_the_rate_is_that_since_the_last_line(autojump_clock: MockClock) -> None:
-    """Ids of both dialects count, each once."""
     inside = Inside()
     line = inside.report.line
     inside.admission.enter(1000)
@@ -123,14 +118,12 @@ async def test_leases_that_are_held_are_told(autojump_clock: MockClock) -> None:
 
 
 async def test_two_lines_at_once_divide_by_no_zero(autojump_clock: MockClock) -> None:
-    """A line made right after another has a rate too."""
     inside = Inside()
     line = inside.report.line
     assert line() == line() == "Serving 0 connections, 0 ids/s"
 
 
 async def test_trouble_is_told(autojump_clock: MockClock) -> None:
-    """Saves that fail, the volatile node that follows, and a steady timeline that is ahead."""
     inside = Inside()
     line = inside.report.line
     inside.disk.broken = True

@@ -85,7 +85,6 @@ NAMES = ["lost", "max-lead", "wait", "refuse"]
 
 
 async def test_a_steady_block_tells_what_its_ids_are_made_with() -> None:
-    """It ends now, and has the stored node, the worker number and the epoch."""
     inside = Inside(worker=77)
     inside.save_ahead()
     block = inside.take_steady(100)
@@ -101,7 +100,6 @@ async def test_a_steady_block_tells_what_its_ids_are_made_with() -> None:
 async def test_a_refused_steady_request_says_why_and_how_long(
     make: Callable[[], Inside], message: str
 ) -> None:
-    """It is ``unavailable`` at once, since nobody could wait so long, and nothing has moved."""
     inside = make()
     assert await refusal(inside) == message
     assert await refusal(inside, MAX_BLOCK, whole=True) == message
@@ -112,7 +110,6 @@ async def test_a_refused_steady_request_says_why_and_how_long(
 async def test_utc_goes_on_while_steady_is_refused(
     make: Callable[[], Inside], message: str
 ) -> None:
-    """What stops steady does not stop utc, whose stored node goes on serving."""
     inside = make()
     async with inside.saving():
         assert await refusal(inside) == message
@@ -125,7 +122,6 @@ async def test_utc_goes_on_while_steady_is_refused(
 
 
 async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds() -> None:
-    """Nothing lies before 20 s past the start, and from then on they come."""
     inside = after_a_lost_state()
     begin = inside.steady.held_until
     assert begin == inside.wall.now() + 19 * TICKS_PER_SECOND
@@ -157,7 +153,6 @@ async def test_a_lost_state_is_no_reason_any_more_once_ids_came() -> None:
 
 
 async def test_a_step_back_is_waited_out_where_that_is_chosen() -> None:
-    """With --rollback wait a request waits until UTC is back, if that is within 0.8 s."""
     inside = stepped_back(0.5, rollback="wait")
     last = inside.steady.next - 1
     block = await inside.take_steady_waiting()
@@ -180,7 +175,6 @@ async def test_a_wait_for_utc_is_bounded_when_it_stands_still() -> None:
 
 @pytest.mark.parametrize("hangs", [True, False], ids=["hung", "broken"])
 async def test_steady_never_turns_volatile(inside: Inside, hangs: bool) -> None:
-    """Without a save steady is refused after 0.8 s, then at once, and utc keeps its node."""
     cause = "it is still under way" if hangs else "No space left on device"
     async with inside.saving():
         await trio.sleep(HOUR)
@@ -203,7 +197,6 @@ async def test_steady_never_turns_volatile(inside: Inside, hangs: bool) -> None:
 
 @pytest.mark.parametrize("worker", [None, 0, 1023])
 async def test_a_steady_take_is_answered_with_a_map(worker: int | None) -> None:
-    """The result has first, count, node, worker (an int or nil) and epoch in Unix ms."""
     inside = Inside(worker=worker)
     inside.save_ahead()
     async with inside.talking() as peer:
@@ -229,7 +222,6 @@ async def told(inside: Inside) -> dict[str, Any]:
 
 
 async def test_status_tells_for_how_long_steady_is_held_back() -> None:
-    """After a lost state it tells the seconds to come, down to none, and takes them for no lead."""
     inside = after_a_lost_state()
     for seconds, left in ((0, 19.0), (4, 15.0), (15, 0.0)):
         await trio.sleep(seconds)
@@ -238,7 +230,6 @@ async def test_status_tells_for_how_long_steady_is_held_back() -> None:
 
 
 async def test_status_shows_a_steady_past_its_bound() -> None:
-    """Status reports a lead beyond the maximum, and the maximum, while requests are refused."""
     inside = past_max_lead()
     await refusal(inside)
     steady = await told(inside)
@@ -273,7 +264,6 @@ async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(
 
 
 async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(inside: Inside) -> None:
-    """And get their ids."""
     gate = inside.disk.gate = trio.Event()
     async with inside.saving():
         await trio.sleep(0.2)

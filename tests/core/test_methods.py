@@ -87,12 +87,6 @@ def test_bytes_that_are_utf8_are_text(
     assert methods.parse(method, params) == call
 
 
-@pytest.mark.parametrize("kind", list(LAYOUTS))
-def test_every_kind_that_is_made_is_a_make(kind: str) -> None:
-    """What can be made of the clock or of random bits alone is a kind of ``make``."""
-    assert methods.parse("make", [kind, 7]) == Make(kind, 7, True)
-
-
 def test_the_names_of_timelines_and_kinds() -> None:
     """These names are the wire's, which callers in other languages rely on."""
     assert methods.TIMELINES == ("utc", "steady", "snowflake")
@@ -255,12 +249,6 @@ def test_a_block_of_after_a_clone_has_the_epoch_of_the_page(
     assert unpack(after) == block
     assert methods.unpack_page_epoch(after) == 7
     assert methods.unpack_page_epoch(result) == 0
-
-
-def test_a_host_without_a_worker_number_has_nil() -> None:
-    result = methods.pack_block(STEADY._replace(worker=None))
-    assert result == {**STEADY_RESULT, "worker": None}
-    assert methods.unpack_steady_block(result) == STEADY._replace(worker=None)
 
 
 COUNTS = st.integers(1, 10**6)

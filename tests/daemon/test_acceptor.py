@@ -235,20 +235,6 @@ async def test_silence_before_the_first_request_is_free(seconds: float) -> None:
         assert served.inside.service.rpc.refused == {}
 
 
-async def test_a_first_request_in_pieces_has_five_seconds() -> None:
-    """They count from its first byte, whenever that comes."""
-    async with serving() as served, served.connect() as whole, served.connect() as half:
-        await trio.sleep(HOUR)
-        begin, end = request("make", "v4")[:3], request("make", "v4")[3:]
-        await whole.send(begin)
-        await half.send(b"\x04\x00")
-        await trio.sleep(4)
-        await whole.send(end)
-        assert (await whole.reply()).error is None
-        assert await half.rest() == b""
-        assert trio.current_time() == HOUR + 5
-
-
 async def test_those_long_silent_make_room() -> None:
     async with (
         serving(connections=3) as served,
@@ -265,17 +251,6 @@ async def test_those_long_silent_make_room() -> None:
                 assert (await young.call("status")).error is None
                 assert (await used.call("status")).error is None
     assert served.inside.service.rpc.refused == {"silent": 1}
-
-
-async def test_those_just_silent_make_no_room() -> None:
-    """A user that connects often cannot shorten the time that others have for a request."""
-    async with serving(connections=1) as served, served.connect() as young:
-        await trio.sleep(4.9)
-        async with served.connect() as new:
-            reply = await new.call("status")
-            assert reply.error is not None
-            assert reply.error.startswith("busy: ")
-        assert (await young.call("status")).error is None
 
 
 async def test_silence_is_looked_for_once_a_second() -> None:
@@ -338,19 +313,6 @@ async def test_those_in_the_middle_of_a_request_make_room_soon() -> None:
             codes.append((await newcomer.call("status")).code)
         assert codes == ["busy", ""]
         assert trio.current_time() == pytest.approx(0.1)
-
-
-async def test_who_has_as_many_makes_no_room() -> None:
-    """Users in one and the same case do not end each other's connections."""
-    need_root()
-    async with serving(connections=3) as served, served.connect() as roots:
-        assert (await roots.call("status")).error is None
-        with somebody():
-            one, two = served.connect(), served.connect()
-        async with one, two:
-            assert (await one.call("status")).error is None
-            assert (await two.call("status")).code == "busy"
-            assert (await roots.call("status")).error is None
 
 
 async def test_room_is_made_until_both_users_have_as_many() -> None:

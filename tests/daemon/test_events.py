@@ -178,17 +178,6 @@ async def test_the_end_tells_what_was_not_told(
     assert caplog.messages == [f"refused within 3 s: {meaning('busy', 1)}"]
 
 
-async def test_a_caller_that_would_not_wait_is_no_news(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Our client asks so first, and again with more patience."""
-    refusals = Refusals()
-    tally = Tally(refusals.note)
-    tally.refuse("must_wait")
-    refusals.log()
-    assert caplog.messages == []
-
-
 async def test_what_is_no_news_begins_no_later_line(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

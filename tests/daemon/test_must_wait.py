@@ -47,23 +47,6 @@ async def test_a_save_that_hangs_is_told_within_50_ms(inside: Inside, timeline: 
 
 
 @EITHER
-async def test_whoever_asks_again_with_wait_is_served_once_it_is_saved(
-    inside: Inside, timeline: str
-) -> None:
-    async with inside.needing_a_save() as saved:
-        assert (await refusal(inside, timeline)).code == "must_wait"
-        async with trio.open_nursery() as nursery:
-
-            async def ask() -> None:
-                block = await awaited(inside.allocator.take(timeline, 1, False, uid=UID, wait=True))
-                assert block.node == inside.timeline.node.value
-
-            nursery.start_soon(ask)
-            await trio.sleep(0.5)
-            saved.set()
-
-
-@EITHER
 async def test_a_save_of_some_milliseconds_is_waited_for(inside: Inside, timeline: str) -> None:
     """A request that does not want to wait is not bothered with a disk that works."""
     async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:

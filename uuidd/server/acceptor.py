@@ -187,7 +187,7 @@ class Acceptor:
                 return
             self._rejected.add(client)
         then = client.pump(self._monotonic() + TURN_SECONDS)
-        if not client.received:
+        if client.silent_since is not None:
             client.silent_since = trio.current_time()
         self._place(client, then)
 
@@ -260,18 +260,18 @@ class Acceptor:
         for client in list(self._open):
             if client.ended:
                 self._poller.drop(client)
-            elif client.received:
+            elif client.silent_since is None:
                 client.end_reading()
 
     async def _finish(self) -> None:
         """Leave clients that have sent nothing a moment to do so; wait until all have ended."""
         begun = trio.current_time()
-        if not all(client.received for client in self._open | self._rejected):
+        if any(client.silent_since is not None for client in self._open | self._rejected):
             await trio.sleep(GRACE)
         long_ago = begun - self._limits.request_seconds
         until = begun + NEW_GRACE
         while trio.current_time() < until and any(  # noqa: ASYNC110  (once)
-            not each.received and each.silent_since > long_ago for each in self._open
+            each.silent_since is not None and each.silent_since > long_ago for each in self._open
         ):
             await trio.sleep(GRACE_LOOK)
         for client in self._open | self._rejected:

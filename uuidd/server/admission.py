@@ -130,7 +130,7 @@ class Evictor:
         silent = [
             client
             for client in self._clients
-            if not client.received
+            if client.silent_since is not None
             and client.silent_since <= now - seconds
             and self._admission.refusal(client.uid)
         ]

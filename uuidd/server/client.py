@@ -85,10 +85,10 @@ class Client:
     *refusal* says why it is over a limit, "" if it is not. *monotonic* is the clock that ends a
     turn.
 
-    *received* is whether anything has arrived, or its end. Until then, *silent_since* is when the
-    wait for it began. *lease* is the last lease that it was granted. *greeted* is whether the first
-    reply was sent, with the page, and *has_page* whether the page was passed with a lease. *ended*
-    is whether the connection is open only until the client has read what was sent.
+    *silent_since* is when the wait for its first byte began, None once that or the end has arrived.
+    *lease* is the last lease that it was granted. *greeted* is whether the first reply was sent,
+    with the page, and *has_page* whether the page was passed with a lease. *ended* is whether the
+    connection is open only until the client has read what was sent.
     """
 
     __slots__ = (
@@ -106,7 +106,6 @@ class Client:
         "has_page",
         "lease",
         "pause",
-        "received",
         "refusal",
         "silent_since",
         "sock",
@@ -130,9 +129,9 @@ class Client:
         self._service = service
         self._limits = limits
         self._monotonic = monotonic
-        self.received = self.greeted = self.has_page = self.ended = False
+        self.greeted = self.has_page = self.ended = False
         self._partial = self._ending = False
-        self.silent_since = 0.0
+        self.silent_since: float | None = 0.0
         self.deadline: float | None = None
         self.lease: Lease | None = None
         self.unsent = self._data = b""
@@ -183,7 +182,7 @@ class Client:
         except OSError:
             # The peer is gone, which is an end as well.
             data = b""
-        is_new, self.received = not self.received, True
+        is_new, self.silent_since = self.silent_since is not None, None
         if not data or (is_new and not self._begins(data[0])):
             return Next.END
         self._data = self._data + data if self._data else data

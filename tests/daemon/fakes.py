@@ -10,7 +10,7 @@ import random
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -306,13 +306,14 @@ class Inside(Assembly):
         self, monotonic: Callable[[], float] = time.monotonic, **changed: Any
     ) -> AsyncIterator[Peer]:
         """Enter the client's end of a connection that is served, under limits *changed* by name."""
-        limits = replace(self.limits, **changed)
+        for name, value in changed.items():
+            setattr(self.limits, name, value)
         theirs, ours = socket.socketpair()
         with socket.socket(socket.AF_UNIX) as listener:
             listener.setblocking(False)
             listener.bind("")
             listener.listen()
-            acceptor = Acceptor(listener, self.service, self.admission, limits, monotonic=monotonic)
+            acceptor = Acceptor(listener, self.service, self.admission, monotonic)
             async with Peer(theirs) as peer, trio.open_nursery() as nursery:
                 nursery.start_soon(acceptor.run)
                 await trio.testing.wait_all_tasks_blocked()

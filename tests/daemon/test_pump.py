@@ -3,7 +3,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -28,7 +27,7 @@ class Answers:
 
     def __init__(self, *, waiting: int = -1, pauses: int = 1, size: int = 1) -> None:
         self.rpc, self.libuuid = Tally(lambda _: None), Tally(lambda _: None)
-        self.leasing = self
+        self.leasing, self.limits = self, Limits()
         self.given: list[int | None] = []
         self.pages: list[bytes] = []
         self.passes = False
@@ -66,11 +65,10 @@ class Pumped:
 
     def __init__(self, answers: Answers, clock: TickingClock, refusal: str, **limits: Any) -> None:
         self.answers = answers
+        answers.limits = Limits(**limits)
         self.clock = clock
         self.peer, self.ours = socket.socketpair()
-        self.client = Client(
-            self.ours, UID, cast("Service", answers), replace(Limits(), **limits), refusal, clock
-        )
+        self.client = Client(self.ours, UID, cast("Service", answers), refusal, clock)
 
     def deadline(self) -> float | None:
         """Return the client's deadline."""

@@ -42,7 +42,7 @@ from uuidd.server.fairness import TURN_SECONDS, Turns
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
 from uuidd.server.service import Service
-from uuidd.server.settings import MAX_REJECTIONS, Limits
+from uuidd.server.settings import MAX_REJECTIONS
 
 ACCEPTS = 8
 """Connections accepted, and perhaps answered, before the others have their turn: half a round of
@@ -77,13 +77,12 @@ class Acceptor:
         listener: socket.socket,
         service: Service,
         admission: Admission,
-        limits: Limits,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._listener = listener
         self._service = service
         self._admission = admission
-        self._limits = limits
+        self._limits = service.limits
         self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
         self._monotonic = monotonic
         self._turns = Turns(monotonic)
@@ -174,7 +173,7 @@ class Acceptor:
         if refusal and self._evictor.make_room(uid, self._limits.request_seconds):
             refusal = self._admission.refusal(uid)
         sock = self._dropper.wary(sock)
-        client = Client(sock, uid, self._service, self._limits, refusal, self._monotonic)
+        client = Client(sock, uid, self._service, refusal, self._monotonic)
         if not refusal:
             self._admission.enter(uid)
             self._open.add(client)

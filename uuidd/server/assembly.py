@@ -161,13 +161,14 @@ class Assembly:
             self.report.status,
             self.clones,
             self.admission.trusted,
+            limits,
             self.refusals.note,
             self.alarms.changed,
         )
 
     def acceptor(self, listener: socket.socket) -> Acceptor:
         """Return what serves the clients that connect to *listener*."""
-        return Acceptor(listener, self.service, self.admission, self.limits)
+        return Acceptor(listener, self.service, self.admission)
 
     def _stepped(self, nanoseconds: int) -> None:
         """End all leases if UTC was set back, log the step, and tell the alarms of it."""

@@ -43,7 +43,6 @@ from uuidd.core.timeline.page import Lease
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
 from uuidd.server.events import Tally
 from uuidd.server.fairness import Answer, Pause
-from uuidd.server.settings import Limits
 
 if TYPE_CHECKING:
     from uuidd.server.service import Service
@@ -80,7 +79,7 @@ class Next(Enum):
 
 
 class Client:
-    """The client at *sock*, of *uid*, which *service* answers under *limits*. No call blocks.
+    """The client at *sock*, of *uid*, which *service* answers under its limits. No call blocks.
 
     *refusal* says why it is over a limit, "" if it is not. *monotonic* is the clock that ends a
     turn.
@@ -96,7 +95,6 @@ class Client:
         "_data",
         "_ending",
         "_lease_for",
-        "_limits",
         "_monotonic",
         "_partial",
         "_service",
@@ -119,7 +117,6 @@ class Client:
         sock: socket.SocketType,
         uid: int,
         service: Service,
-        limits: Limits,
         refusal: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -127,7 +124,6 @@ class Client:
         self.uid = uid
         self.refusal = refusal
         self._service = service
-        self._limits = limits
         self._monotonic = monotonic
         self.greeted = self.has_page = self.ended = False
         self._partial = self._ending = False
@@ -204,7 +200,7 @@ class Client:
 
     def _answer_requests(self, ends: float) -> None:
         """Answer the requests that have arrived, until the turn is over or one has to wait."""
-        data, limits = self._data, self._limits
+        data, limits = self._data, self._service.limits
         end = answered = 0
         try:
             for request, request_end in rpc.unpack_requests(data, limit=limits.request_bytes):
@@ -265,7 +261,7 @@ class Client:
 
         Notifications may come before it, if all have no more bytes than one request may have.
         """
-        data, most, msgid = self._data, self._limits.request_bytes, None
+        data, most, msgid = self._data, self._service.limits.request_bytes, None
         if data[0] in RPC_FIRST:
             try:
                 asked: Iterable[int | None] = (

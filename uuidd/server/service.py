@@ -19,6 +19,7 @@ from uuidd.server.events import Tally
 from uuidd.server.fairness import Answer
 from uuidd.server.leasing import Leasing
 from uuidd.server.making import Maker
+from uuidd.server.settings import Limits
 
 
 class Service:
@@ -26,7 +27,8 @@ class Service:
 
     *changed* is called after each answer is made, and returns whether it has to be made anew,
     because the machine was cloned. None if nothing tells that so soon. *trusted* are the uids that
-    may have the daemon renewed. *refused* is called with the reason of each refusal.
+    may have the daemon renewed. *limits* are those of the clients. *refused* is called with the
+    reason of each refusal.
 
     An answer is made anew as often as *changed* says so, and only the last one counts.
     """
@@ -39,6 +41,7 @@ class Service:
         status: Callable[[], dict[str, Any]],
         clones: Clones,
         trusted: Collection[int],
+        limits: Limits,
         refused: Callable[[str], None],
         changed: Callable[[], bool] | None,
     ) -> None:
@@ -50,6 +53,7 @@ class Service:
         self._trusted = trusted
         self._changed = changed
         self.leasing = leasing
+        self.limits = limits
         self.rpc = Tally(refused)
         self.libuuid = Tally(refused)
 

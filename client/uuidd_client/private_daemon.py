@@ -25,7 +25,7 @@ START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 
 
-class CannotRun(Exception):
+class CannotRun(RuntimeError):
     """Raised if the daemon cannot be run; the text says why."""
 
 

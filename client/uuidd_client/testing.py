@@ -78,19 +78,15 @@ def private_daemon(
     Raises RuntimeError if the daemon does not start; the text says why.
     """
     shared = client or uuidd_client._shared
-    try:
-        with daemons.running(None if worker is None else str(worker)) as daemon:
-            _, fallback, max_age, timeout = shared._settings
-            there = Client(daemon.socket, fallback, max_age, timeout, _clock=shared._clock)
-            patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
-            with (
-                _environment("UUIDD_SOCKET", str(daemon.socket)),
-                _environment("UUIDD_TIMEOUT", patience),
-                _exchanged(shared, there._channels.new),
-            ):
-                yield daemon
-    except daemons.CannotRun as error:
-        raise RuntimeError(str(error)) from None
+    with daemons.running(None if worker is None else str(worker)) as daemon:
+        _, fallback, max_age, timeout = shared._settings
+        there = Client(daemon.socket, fallback, max_age, timeout, _clock=shared._clock)
+        patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
+        with (
+            _environment(UUIDD_SOCKET=str(daemon.socket), UUIDD_TIMEOUT=patience),
+            _exchanged(shared, there._channels.new),
+        ):
+            yield daemon
 
 
 @contextlib.contextmanager
@@ -115,14 +111,14 @@ def _rest(channels: Channels) -> None:
 
 
 @contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set an environment variable while the context lasts."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def _environment(**values: str) -> Iterator[None]:
+    """Set environment variables while the context lasts."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        if before is None:
+        for name, value in before.items():
             os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+            if value is not None:
+                os.environ[name] = value

@@ -12,16 +12,14 @@ import trio
 
 from tests.daemon.fakes import Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version
+from uuidd.fleet.address import Access, Address, Fleet, parse
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.record import Found, Holder, Meta, Record
 from uuidd.fleet.registers import Freed, Registers
-from uuidd.fleet.rules import Holder
-from uuidd.fleet.standing import Terms
 from uuidd.server.saver import Saver
 
 META = Meta("0123456789abcdef", TWITTER_EPOCH)
@@ -53,6 +51,11 @@ class Engine(Registers):
     looks: int = 0
     writes: int = 0
     name: str = "the engine"
+
+    @contextlib.asynccontextmanager
+    async def connected(self, address: Address, access: Access) -> AsyncIterator[Engine]:
+        """Give this engine to a keeper."""
+        yield self
 
     async def _asked(self) -> None:
         self.questions += 1
@@ -86,16 +89,15 @@ class Engine(Registers):
         await self._asked()
         return self.kept.get(number)
 
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+    async def write(self, number: int, record: Record, found: Found | None) -> Found:
         """See ``Registers``."""
         await self._asked()
-        there = self.kept.get(number)
-        if (None if there is None else there.version) != version:
+        if self.kept.get(number) != found:
             raise Changed
         self.replace(number, record)
         if self.losing:
             raise Away("the answer was lost")
-        return self.kept[number].version
+        return self.kept[number]
 
     def replace(self, number: int, record: Record) -> None:
         """Do a write."""
@@ -146,21 +148,14 @@ class Host:
             if claim is not None:
                 timelines.fence.keep(claim)
             return Keeper(
-                lambda: _connected(engine),
-                Terms(
-                    "folder:///fleet",
-                    WINDOW * TICKS_PER_SECOND,
-                    HOLD * TICKS_PER_SECOND,
-                    TWITTER_EPOCH,
-                    low,
-                    high,
-                ),
+                Fleet(parse("folder:///fleet"), Access(), WINDOW, HOLD, low, high),
+                TWITTER_EPOCH,
                 timelines,
                 read,
                 self._save,
                 self._saved,
                 Holder(name),
-                name=engine.name,
+                connect=engine.connected,
                 random=Random(seed),
             )
 
@@ -213,8 +208,3 @@ class Host:
         self.kept = self.inside.timelines.fence.kept
         if self.saving is not None:
             await self.saving.wait()
-
-
-@contextlib.asynccontextmanager
-async def _connected(engine: Engine) -> AsyncIterator[Engine]:
-    yield engine

@@ -17,7 +17,6 @@ from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
-from uuidd.fleet.engines import Version
 from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import POLL_SECONDS, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
 from uuidd.fleet.record import Found, Record
@@ -111,11 +110,11 @@ async def test_hosts_that_begin_at_the_same_place_get_different_numbers(engine: 
 class Outrun(Engine):
     """An engine at which others are faster, until they have TRIES numbers."""
 
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+    async def write(self, number: int, record: Record, found: Found | None) -> Found:
         """See ``Registers``."""
         if len(self.kept) < TRIES:
             self.replace(number, replace(record, claim="f" * 16, host=f"other{number}"))
-        return await super().write(number, record, version)
+        return await super().write(number, record, found)
 
 
 async def test_a_host_that_others_outran_looks_again_soon() -> None:
@@ -178,7 +177,7 @@ async def test_an_error_of_an_engines_library_is_one_without_an_answer(engine: E
     host = Host(engine)
     async with host.running():
         assert host.keeper.standing.trouble == (
-            "the engine does not answer (KeyError: 'mod_revision')"
+            "the folder /fleet does not answer (KeyError: 'mod_revision')"
         )
         engine.broken = None
         await trio.sleep(6)
@@ -212,7 +211,7 @@ async def test_a_silent_engine_stops_snowflakes_at_the_fence_and_nothing_else(
         why = host.inside.timelines.fence.why
         assert why.startswith(f"worker number {host.number} was reserved until ")
         assert why.endswith(
-            "and the engine does not answer (connection refused); all other kinds go on"
+            "and the folder /fleet does not answer (connection refused); all other kinds go on"
         )
         engine.away = ""
         await trio.sleep(6)
@@ -355,7 +354,7 @@ async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
         assert host.keeper.status()["state"] == "fenced"
         other = engine.kept[7 - before.number]
         released = replace(other.record, until=0, held=False)
-        await engine.write(7 - before.number, released, other.version)
+        await engine.write(7 - before.number, released, other)
         await trio.sleep(POLL_SECONDS[1] + 0.1)
         assert host.number == 7 - before.number
     [line] = [record.getMessage() for record in caplog.records if "fenced" in record.getMessage()]

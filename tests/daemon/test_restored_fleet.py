@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,8 @@ import trio
 from tests.daemon.fleet import META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import NoNumber
-from uuidd.fleet.administering import Writer, raise_all
+from uuidd.fleet.administering import Administrator
+from uuidd.fleet.record import Holder
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -26,9 +26,8 @@ def engine() -> Engine:
 
 async def raise_registers(engine: Engine, host: Host) -> int:
     """Do what ``uuidd workers raise`` does, at the time of a host; return where numbers begin."""
-    tokens = itertools.count()
-    writer = Writer(lambda: f"{next(tokens):016x}", host.inside.clock.now(), "admin", "0")
-    _, until = await raise_all(engine, WINDOW * TICKS_PER_SECOND, writer, cut_off=True)
+    administrator = Administrator(engine, Holder("admin"), host.inside.clock.now())
+    _, until = await administrator.raise_all(WINDOW * TICKS_PER_SECOND, cut_off=True)
     return until
 
 
@@ -110,7 +109,8 @@ def change_epoch(engine: Engine) -> None:
     [
         (
             forget_registers,
-            "the engine has lost writes, as after a restore from a backup, so worker number ",
+            "the folder /fleet has lost writes, as after a restore from a backup, so worker"
+            " number ",
             " is written there again; two hosts may have another number, so cut off all hosts from"
             " the engine, run uuidd workers raise folder:///fleet --worker-window 600s on its"
             " machine, with the longest window of all hosts, and then let the hosts reach the"
@@ -125,7 +125,8 @@ def change_epoch(engine: Engine) -> None:
         (
             make_anew,
             "worker number ",
-            " was claimed in another fleet than the engine has now: namespace=0123456789abcdef",
+            " was claimed in another fleet than the folder /fleet has now:"
+            " namespace=0123456789abcdef",
         ),
         (
             change_epoch,

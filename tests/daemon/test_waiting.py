@@ -42,7 +42,7 @@ def hosts(engine: Engine, count: int) -> list[Host]:
 async def let_go(engine: Engine, number: int) -> None:
     """Let a number go, as its holder does."""
     found = engine.kept[number]
-    await engine.write(number, replace(found.record, until=5, held=False), found.version)
+    await engine.write(number, replace(found.record, until=5, held=False), found)
 
 
 def renew(engine: Engine) -> None:

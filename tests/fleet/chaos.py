@@ -163,7 +163,7 @@ async def steal(url: str, access: Access, dice: random.Random, seen: Seen) -> No
                 begin = found.record.until
                 until = max(begin, _now()) + int(dice.uniform(0.1, 1) * TICKS_PER_SECOND)
                 claim = Record(claim.claim, until, held=True, host="thief")
-                version = await engine.write(number, claim, found.version)
+                found = await engine.write(number, claim, found)
             except (Away, Changed):
                 # If it was done all the same, the ticks are nobody's.
                 continue
@@ -172,7 +172,7 @@ async def steal(url: str, access: Access, dice: random.Random, seen: Seen) -> No
             if dice.random() < 0.8:
                 with suppress(Away, Changed):
                     free = Record(claim.claim, claim.until, held=False, host="thief")
-                    await engine.write(number, free, version)
+                    await engine.write(number, free, found)
 
 
 async def break_nodes(engine: AnyEngine, dice: random.Random, seen: Seen) -> None:

@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.fleet import rules
-from uuidd.fleet.record import Record
-from uuidd.fleet.rules import Holder
+from uuidd.fleet.record import Holder, Record
 
 WINDOW = 2
 NOBODY = Holder()

@@ -22,18 +22,14 @@ from tests.daemon.fakes import Inside
 from tests.fleet.servers import KINDS, AnyEngine, access_to, running
 from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
 from uuidd.fleet import engines
-from uuidd.fleet.address import Access, parse
-from uuidd.fleet.engines import Version
+from uuidd.fleet.address import Access, Address, Fleet, parse
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Meta, Record
+from uuidd.fleet.record import Found, Holder, Meta, Record
 from uuidd.fleet.registers import Registers, connect
-from uuidd.fleet.rules import Holder
-from uuidd.fleet.standing import Terms
 
 START_SECONDS = 60.0
 """In which all hosts must have a number, on a busy machine."""
@@ -62,17 +58,17 @@ class Counted(Registers):
 
     writes = 0
 
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+    async def write(self, number: int, record: Record, found: Found | None) -> Found:
         """See ``Registers``."""
         Counted.writes += 1
-        return await super().write(number, record, version)
+        return await super().write(number, record, found)
 
 
 @asynccontextmanager
-async def _counted(url: str, access: Access) -> AsyncIterator[Registers]:
-    engine = engines.opened(parse(url), access)
+async def _counted(address: Address, access: Access) -> AsyncIterator[Registers]:
+    engine = engines.opened(address, access)
     try:
-        yield Counted(engine, parse(url))
+        yield Counted(engine, address)
     finally:
         engine.close()
 
@@ -82,16 +78,15 @@ def _keeper(url: str, access: Access, index: int, window: float) -> tuple[Keeper
     at = clock.read()
     steady = Steady(None, now=at.now, elapsed=at.elapsed)
     timelines = Timelines(Inside().timeline, steady, fence=Fence(), epoch=TWITTER_EPOCH)
-    ticks = int(window * TICKS_PER_SECOND)
     keeper = Keeper(
-        lambda: _counted(url, access),
-        Terms(url, ticks, ticks, TWITTER_EPOCH, 0, 1023),
+        Fleet(parse(url), access, window, window, 0, 1023),
+        TWITTER_EPOCH,
         timelines,
         clock.read,
         lambda: None,
         trio.lowlevel.checkpoint,
         Holder(f"host-{index}"),
-        name="the engine",
+        connect=_counted,
         random=Random(index),
     )
     return keeper, timelines.fence

@@ -56,7 +56,7 @@ class Fleet:
                 found = await engine.read(number)
                 assert found is not None
                 taken: Record = replace(found.record, claim="0" * 16, host="thief")
-                await engine.write(number, taken, found.version)
+                await engine.write(number, taken, found)
 
         trio.run(write)
 

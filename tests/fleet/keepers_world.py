@@ -6,8 +6,7 @@ out with each number is in ``World.seen``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from random import Random
 
 import trio
@@ -21,12 +20,11 @@ from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.engines import Away, Version
+from uuidd.fleet.address import Access, Fleet, parse
+from uuidd.fleet.engines import Away
 from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Record
-from uuidd.fleet.rules import Holder
-from uuidd.fleet.standing import Terms
+from uuidd.fleet.record import Found, Holder, Record
 
 NUMBERS = (3, 4)
 OFFSETS = (0.0, -4.0, 2.5)
@@ -45,14 +43,14 @@ class LateEngine(Engine):
     def __init__(self) -> None:
         super().__init__(found=META)
         self.delaying = False
-        self.late: list[tuple[int, Record, Version | None]] = []
+        self.late: list[tuple[int, Record, Found | None]] = []
 
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+    async def write(self, number: int, record: Record, found: Found | None) -> Found:
         """See ``Registers``."""
         if self.delaying:
-            self.late.append((number, record, version))
+            self.late.append((number, record, found))
             raise Away("no answer")
-        return await super().write(number, record, version)
+        return await super().write(number, record, found)
 
     def mend(self) -> None:
         """End all that is wrong, but not what is delayed."""
@@ -61,9 +59,8 @@ class LateEngine(Engine):
 
     def deliver(self) -> None:
         """Do what was delayed, if the register is as its writer has read it."""
-        for number, record, version in self.late:
-            there = self.kept.get(number)
-            if (None if there is None else there.version) == version:
+        for number, record, found in self.late:
+            if self.kept.get(number) == found:
                 self.replace(number, record)
         self.late.clear()
 
@@ -90,22 +87,15 @@ class Host:
         self._timelines = Timelines(
             Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH, epochs={}
         )
-        terms = Terms(
-            "folder:///fleet",
-            WINDOW * TICKS_PER_SECOND,
-            HOLD * TICKS_PER_SECOND,
-            TWITTER_EPOCH,
-            *NUMBERS,
-        )
         self._keeper = Keeper(
-            self._connected,
-            terms,
+            Fleet(parse("folder:///fleet"), Access(), WINDOW, HOLD, *NUMBERS),
+            TWITTER_EPOCH,
             self._timelines,
             self._read,
             self.save,
             self._saved,
             Holder(self._name),
-            name="the engine",
+            connect=self._engine.connected,
             random=Random(self._starts),
         )
         self._save(REACH)
@@ -165,10 +155,6 @@ class Host:
     async def _run(self, keeper: Keeper, up: trio.CancelScope) -> None:
         with up:
             await keeper.run()
-
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[LateEngine]:
-        yield self._engine
 
     def _read(self) -> Reading:
         elapsed = int(trio.current_time() * TICKS_PER_SECOND)

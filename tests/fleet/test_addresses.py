@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from uuidd.cli import main
-from uuidd.fleet import engines
-from uuidd.fleet.address import Access, check, parse, place, secret
+from uuidd.fleet.address import Access, parse, place, secret
+from uuidd.fleet.engines import check
 from uuidd.refused import Refused
 
 ZOOKEEPER = parse("zk://h1,[::1]:2182/uuidd/prod")
@@ -101,8 +101,8 @@ def test_a_missing_extra_is_named(
     monkeypatch.setattr(sys, "prefix", "/opt/my uuidd")
     assert main(["workers", "init", "zk://h1/uuidd"]) == 1
     assert capsys.readouterr().err == (
-        "uuidd: zk:// needs the package kazoo; install it with"
-        " '/opt/my uuidd/bin/pip' install 'uuidd[zookeeper]'\n"
+        "uuidd: zk:// needs the package kazoo (import of kazoo halted; None in sys.modules);"
+        " install it with '/opt/my uuidd/bin/pip' install 'uuidd[zookeeper]'\n"
     )
 
 
@@ -165,18 +165,18 @@ def test_files_that_are_of_no_use_are_refused(
 
 def test_what_libpq_does_not_know_is_refused() -> None:
     """At the start, and not when the engine is asked."""
-    engines.check(parse("postgresql://h1/ids?sslmode=require"), Access())
+    check(parse("postgresql://h1/ids?sslmode=require"), Access())
     with pytest.raises(Refused, match='invalid connection option "sslmood"'):
-        engines.check(parse("postgresql://h1/ids?sslmood=require"), Access())
+        check(parse("postgresql://h1/ids?sslmood=require"), Access())
 
 
 def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
     """At the start, with the files' names."""
     path = written(tmp_path, "no certificate")
     with pytest.raises(Refused, match=f"^--worker-ca: {path} holds no certificates: "):
-        engines.check(parse("zks://h1/uuidd"), Access(ca=path))
+        check(parse("zks://h1/uuidd"), Access(ca=path))
     with pytest.raises(Refused, match=f"^--worker-cert: {path} and --worker-key {path} are no"):
-        engines.check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
+        check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

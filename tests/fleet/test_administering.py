@@ -72,7 +72,7 @@ class Fleet:
             async with connect(parse(self.url), Access()) as engine:
                 await engine.meta()
                 found = await engine.read(number)
-                await engine.write(number, record, None if found is None else found.version)
+                await engine.write(number, record, found)
 
         trio.run(write)
 

@@ -95,9 +95,9 @@ async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected
         await made(engine)
         await other.meta()
         assert await other.freed() == Freed(0, None)
-        version = await engine.write(7, RECORD, None)
+        held = await engine.write(7, RECORD, None)
         assert await other.freed() == Freed(0, None)
-        await engine.write(7, free, version)
+        await engine.write(7, free, held)
         assert await other.freed() == Freed(1, 7)
         await engine.write(8, RECORD, None)
         await other.write(9, free, None)
@@ -117,10 +117,10 @@ async def test_a_register_is_read_as_it_was_written(connected: Connected) -> Non
     async with connected() as engine, connected() as other:
         await made(engine)
         assert await other.meta() == META
-        version = await engine.write(17, RECORD, None)
+        written = await engine.write(17, RECORD, None)
         found = await other.read(17)
         assert isinstance(found, Found)
-        assert (found.record, found.version) == (RECORD, version)
+        assert replace(found, written=None) == written == Found(RECORD, written.version)
         assert await other.read(18) is None
         assert await other.taken() == {17}
 
@@ -157,14 +157,14 @@ async def test_of_many_writers_one_wins(connected: Connected) -> None:
     """All others are told."""
     async with connected() as engine:
         await made(engine)
-        version = await engine.write(17, RECORD, None)
+        found = await engine.write(17, RECORD, None)
     won: list[str] = []
 
     async def write(claim: str) -> None:
         async with connected() as engine:
             await engine.meta()
             try:
-                await engine.write(17, replace(RECORD, claim=claim), version)
+                await engine.write(17, replace(RECORD, claim=claim), found)
             except Changed:
                 return
             won.append(claim)
@@ -174,9 +174,9 @@ async def test_of_many_writers_one_wins(connected: Connected) -> None:
             nursery.start_soon(write, digit * 16)
     async with connected() as engine:
         await engine.meta()
-        found = await engine.read(17)
-        assert found is not None
-        assert [found.record.claim] == won
+        last = await engine.read(17)
+        assert last is not None
+        assert [last.record.claim] == won
 
 
 async def test_all_registers_are_read_at_once(connected: Connected) -> None:
@@ -188,7 +188,7 @@ async def test_all_registers_are_read_at_once(connected: Connected) -> None:
         last = found[1023]
         assert isinstance(last, Found)
         assert last.record.until == 150
-        await engine.write(1023, RECORD, last.version)
+        await engine.write(1023, RECORD, last)
 
 
 class Contended(Folder):

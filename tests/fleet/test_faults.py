@@ -19,7 +19,7 @@ import trio.testing
 
 from uuidd.fleet.address import Access, parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, opened
-from uuidd.fleet.record import Meta, Record, UnreadableError, encode, register_name
+from uuidd.fleet.record import Found, Meta, Record, UnreadableError, encode, register_name
 from uuidd.fleet.registers import Registers, connect, reason
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
@@ -225,7 +225,9 @@ async def test_a_write_to_etcd_names_what_it_replaces() -> None:
         connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
     ):
         await engine.meta()
-        assert await engine.write(7, record, (5, b"before")) == (6, encode(record))
+        assert await engine.write(7, record, Found(record, (5, b"before"))) == Found(
+            record, (6, encode(record))
+        )
     key = sent(f"/uuidd/{meta.id}/{register_name(7)}")
     equal = {"result": "EQUAL"}
     assert requests[1] == {

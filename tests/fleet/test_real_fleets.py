@@ -167,12 +167,12 @@ def test_without_a_majority_nothing_is_confirmed(engine: AnyEngine, tmp_path: Pa
         other = replace(record, claim="2" * 16, until=200)
         async with fleet.connect() as coordinator:
             await coordinator.meta()
-            version = await coordinator.write(3, record, None)
+            written = await coordinator.write(3, record, None)
             for node in stopped:
                 engine.nodes.signal(node, signal.SIGSTOP)
             try:
                 with pytest.raises(Away):
-                    await coordinator.write(3, other, version)
+                    await coordinator.write(3, other, written)
                 with pytest.raises(Away):
                     await coordinator.read(3)
             finally:
@@ -186,7 +186,7 @@ def test_without_a_majority_nothing_is_confirmed(engine: AnyEngine, tmp_path: Pa
                 assert found.record in (record, other, last)
                 if found.record != last:
                     # Changed if the write from before is done only now.
-                    await coordinator.write(3, last, found.version)
+                    await coordinator.write(3, last, found)
                 return await coordinator.read(3)
 
             found = await answered(replaced)

@@ -12,8 +12,7 @@ from uuidd.fleet.record import (
     Meta,
     Record,
     UnreadableError,
-    decode_meta,
-    decode_record,
+    decode,
     encode,
     register_name,
     register_number,
@@ -30,8 +29,8 @@ def changed(what: Meta | Record, **fields: object) -> bytes:
 
 def test_what_was_encoded_is_decoded() -> None:
     """Meta and register."""
-    assert decode_meta(encode(META), "here") == META
-    assert decode_record(encode(RECORD), "here") == RECORD
+    assert decode(Meta, encode(META), "here") == META
+    assert decode(Record, encode(RECORD), "here") == RECORD
 
 
 def test_people_can_read_a_register() -> None:
@@ -45,7 +44,7 @@ def test_people_can_read_a_register() -> None:
 def test_unknown_fields_are_kept() -> None:
     """A later version may have written them."""
     data = changed(RECORD, colour=["red"])
-    assert encode(decode_record(data, "here")) == data
+    assert encode(decode(Record, data, "here")) == data
 
 
 @pytest.mark.parametrize(
@@ -67,14 +66,14 @@ def test_unknown_fields_are_kept() -> None:
 def test_a_value_that_cannot_be_is_named(fields: dict[str, object], error: str) -> None:
     """With the place of the record."""
     with pytest.raises(UnreadableError, match=r"^here is no record of uuidd: ") as caught:
-        decode_record(changed(RECORD, **fields), "here")
+        decode(Record, changed(RECORD, **fields), "here")
     assert error in str(caught.value)
 
 
 def test_a_range_of_no_numbers_is_refused() -> None:
     """The lowest number is not above the highest."""
     with pytest.raises(UnreadableError, match="low 901 is above high 900"):
-        decode_meta(changed(META, low=901), "here")
+        decode(Meta, changed(META, low=901), "here")
 
 
 @given(
@@ -83,7 +82,7 @@ def test_a_range_of_no_numbers_is_refused() -> None:
 def test_any_bytes_are_a_record_or_one_error(data: bytes) -> None:
     """Whoever wrote them."""
     with pytest.raises(UnreadableError) as caught:
-        decode_record(data, "here")
+        decode(Record, data, "here")
     assert "\n" not in str(caught.value)
 
 

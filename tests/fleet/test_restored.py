@@ -118,16 +118,16 @@ def test_a_write_over_what_the_engine_has_lost_changes_nothing(
     async def write() -> None:
         async with fleet.connect() as coordinator:
             await coordinator.meta()
-            version = await coordinator.write(3, first, None)
+            before = await coordinator.write(3, first, None)
             backup = Backup(engine, tmp_path)
-            version = await coordinator.write(3, lost, version)
+            forgotten = await coordinator.write(3, lost, before)
             backup.restore()
             found = await answered(lambda: coordinator.read(3))
             assert found is not None
             assert found.record == first
-            await coordinator.write(3, other, found.version)
+            await coordinator.write(3, other, found)
             with pytest.raises(Changed):
-                await coordinator.write(3, late, version)
+                await coordinator.write(3, late, forgotten)
             found = await coordinator.read(3)
             assert found is not None
             assert found.record == other

@@ -85,8 +85,7 @@ async def test_a_certificate_and_a_password_let_the_daemon_in(
             await engine.create(META, {})
         assert await engine.meta() == META
         found = await engine.read(17)
-        version = None if found is None else found.version
-        await engine.write(17, RECORD, version)
+        await engine.write(17, RECORD, found)
         found = await engine.read(17)
         assert found is not None
         assert found.record == RECORD

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.fleet.administering import clock_offset, standing
+from uuidd.fleet.administering import standing
 from uuidd.fleet.record import Found, Meta
 
 _UNUSED_SECONDS = 100 * 31_557_600.0
@@ -23,7 +23,8 @@ def rows(registers: Mapping[int, Found | str], now: int) -> list[dict[str, Any]]
             shown.append({"number": number, "state": "unreadable", "why": found})
             continue
         record = found.record
-        offset = clock_offset(found, _unix)
+        # The writer's clock against the engine's, which not every engine tells.
+        offset = None if found.written is None else _unix(record.at) - found.written
         shown.append(
             {
                 "number": number,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import socket
 import sys
 import time
 from collections.abc import Sequence
 
-from uuidd import version
 from uuidd.cli import arguments
 from uuidd.cli.engine import access, add_access, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import Access, Address, parse
-from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token
+from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token, this_host
 from uuidd.refused import Refused
 
 COMMAND = "workers"
@@ -128,12 +126,12 @@ def main(argv: Sequence[str]) -> int:
 async def _run(address: Address, access: Access, given: argparse.Namespace) -> str:
     """Return what to print."""
     from uuidd.cli import listing
-    from uuidd.fleet import administering
+    from uuidd.fleet.administering import Administrator, standing
     from uuidd.fleet.registers import connect
 
     now = UNIX_EPOCH + time.time_ns() // 100
-    writer = administering.Writer(new_token, now, socket.gethostname()[:64], version())
     async with connect(address, access) as engine:
+        administrator = Administrator(engine, this_host(), now)
         match given.command:
             case "init":
                 low, high = given.range[0], given.range[-1]
@@ -141,7 +139,7 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                 window = int(given.worker_window * TICKS_PER_SECOND)
                 hold = int(given.worker_hold * TICKS_PER_SECOND)
                 used = None if given.new else (window, hold)
-                until = await administering.init(engine, meta, given.reserve, writer, used=used)
+                until = await administrator.init(meta, given.reserve, used=used)
                 return f"made the namespace {meta.id} with the numbers {low} to {high}; " + (
                     "they begin at once, because --new says that no host ever had one"
                     if until is None
@@ -152,20 +150,18 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                     " another URL with --new"
                 )
             case "reserve":
-                await administering.reserve(engine, given.numbers, writer)
+                await administrator.reserve(given.numbers)
                 return f"numbers reserved: {len(given.numbers)}; no new host gets them"
             case "free":
-                await administering.opened(engine)
+                await administrator.opened()
                 found = await engine.read(given.number)
                 if found is None:
                     raise Refused(f"number {given.number} is free: no host ever had it")
-                _ask(given, found.record.host, administering.standing(found.record, now))
+                _ask(given, found.record.host, standing(found.record, now))
                 used = given.used_until
-                record = await administering.free(
-                    engine,
+                record = await administrator.free(
                     given.number,
                     found,
-                    writer,
                     used_until=None if used is None else UNIX_EPOCH + used * TICKS_PER_MS,
                 )
                 return (
@@ -173,12 +169,10 @@ async def _run(address: Address, access: Access, given: argparse.Namespace) -> s
                 )
             case "raise":
                 window = int(given.worker_window * TICKS_PER_SECOND)
-                changed, until = await administering.raise_all(
-                    engine, window, writer, cut_off=given.hosts_cut_off
-                )
+                changed, until = await administrator.raise_all(window, cut_off=given.hosts_cut_off)
                 return f"raised {changed} numbers; none begins before {listing.time_of(until)}"
             case _:
-                meta = await administering.opened(engine)
+                meta = await administrator.opened()
                 rows = listing.rows(await engine.all(), now)
                 return (
                     listing.as_json(engine.name, meta, rows)

@@ -6,14 +6,12 @@ import os
 import re
 import stat
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from uuidd import installing
 from uuidd.refused import Refused
 
-_SCHEMES = {
+SCHEMES = {
     "zk": ("zookeeper", 2181, False),
     "zks": ("zookeeper", 2181, True),
     "etcd": ("etcd", 2379, False),
@@ -22,9 +20,6 @@ _SCHEMES = {
     "folder": ("folder", 0, False),
 }
 """The engine, its default port, and whether TLS can be had, by a URL's scheme."""
-
-_PACKAGES = {"zookeeper": "kazoo", "postgresql": "psycopg"}
-"""What an engine's extra installs; etcd needs nothing."""
 
 _FORGETFUL = ("redis", "rediss", "valkey", "valkeys")
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
@@ -104,9 +99,9 @@ def parse(url: str) -> Address:
             f"{scheme}://: Redis may forget what it has confirmed, so a number could be two hosts';"
             " use zk, etcd or postgresql"
         )
-    if scheme not in _SCHEMES:
+    if scheme not in SCHEMES:
         raise Refused(
-            f"{scheme!r:.40} is no engine that is known; use {', '.join(_SCHEMES)} before ://"
+            f"{scheme!r:.40} is no engine that is known; use {', '.join(SCHEMES)} before ://"
         )
     if shown != url:
         raise Refused(
@@ -120,7 +115,7 @@ def parse(url: str) -> Address:
     userinfo, _, netloc = authority.rpartition("@")
     if fragment or (parameters and scheme != "postgresql"):
         raise Refused(f"{shown!r:.200}: nothing can follow the path, such as ? or #")
-    engine, port, tls = _SCHEMES[scheme]
+    engine, port, tls = SCHEMES[scheme]
     if engine == "folder":
         if netloc or userinfo or not where.strip("/"):
             raise Refused(f"{shown!r:.200} names no folder; write folder:///path/of/folder")
@@ -149,36 +144,6 @@ def parse(url: str) -> Address:
     return Address(url, engine, hosts, path, tls, unquote(userinfo), database, query)
 
 
-def check(address: Address, access: Access, *, unseen: Path | None = None) -> None:
-    """Check that the engine's extra is installed, and that the files can be used.
-
-    Raises Refused. Asks no engine. Files in the folder *unseen* are not looked at.
-    """
-    package = _PACKAGES.get(address.engine)
-    if package is not None and find_spec(package) is None:
-        scheme = address.url.partition(":")[0]
-        raise Refused(
-            f"{scheme}:// needs the package {package}; install it with {installing(address.engine)}"
-        )
-    files = {"ca": access.ca, "cert": access.cert, "key": access.key}
-    given = [f"--worker-{name}" for name, path in files.items() if path is not None]
-    if given and not address.tls:
-        scheme = address.url.partition(":")[0]
-        instead = f"; write {scheme}s:// for TLS" if f"{scheme}s" in _SCHEMES else ""
-        raise Refused(f"{given[0]} is for TLS, and {scheme}:// has none{instead}")
-    if (access.cert is None) != (access.key is None):
-        raise Refused("--worker-cert and --worker-key must be given together")
-    if access.secret is not None and address.engine == "folder":
-        raise Refused("--worker-secret is of no use with folder://; leave it out")
-    if access.secret is not None and not (access.user or address.user):
-        raise Refused("--worker-secret needs the name of its user; add --worker-user")
-    for name, path in files.items():
-        if path is not None and path.parent != unseen:
-            _read(f"--worker-{name}", path, secret=name == "key")
-    if access.secret is not None and access.secret.parent != unseen:
-        secret(access)
-
-
 def secret(access: Access) -> str:
     """Return the secret in its file, without the end of the line; "" if there is none.
 
@@ -186,7 +151,7 @@ def secret(access: Access) -> str:
     """
     if access.secret is None:
         return ""
-    data = _read("--worker-secret", access.secret, secret=True)
+    data = read_file("--worker-secret", access.secret, secret=True)
     try:
         text = data.decode().removesuffix("\n")
     except UnicodeDecodeError:
@@ -214,7 +179,11 @@ def place(option: str, text: str, credentials: str | None) -> Path:
     return Path(credentials).absolute() / text
 
 
-def _read(option: str, path: Path, *, secret: bool) -> bytes:
+def read_file(option: str, path: Path, *, secret: bool) -> bytes:
+    """Return what is in the file of an *option*.
+
+    Raises Refused if it cannot be read, or if others can read a *secret* one too.
+    """
     try:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             found = os.fstat(file.fileno())

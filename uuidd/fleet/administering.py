@@ -6,170 +6,161 @@ says up to when its number was used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_SECOND
 from uuidd.fleet.engines import Changed
-from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
 from uuidd.fleet.registers import Registers
 from uuidd.refused import Refused
 
-FREED_TICKS = 60 * TICKS_PER_SECOND
-"""How far past now a freed number begins, so that a host whose clock is behind used none of it."""
-
-
 MARGIN_TICKS = 60 * TICKS_PER_SECOND
-"""How far past their window hosts may go on after a restore or a loss.
+"""How far past now a freed number begins, and past their window hosts may go on after a restore.
 
 Their clocks differ from this one's, and after a crash a host's steady clock is ahead of UTC."""
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """Who writes: a *token* for each new claim, the host, and the tick of its UTC."""
+class Administrator:
+    """Changes the registers of *fleet* as *writer*, at *now*, the tick of UTC."""
 
-    token: Callable[[], str]
+    fleet: Registers
+    writer: Holder
     now: int
-    host: str
-    version: str
 
-    def free(self, until: int, *, reserved: bool = False) -> Record:
-        """Return the register of a number that no host has."""
-        if not 0 <= until < 1 << TICK_BITS:
-            raise Refused("the time lies outside of 1582 to 5236")
-        return Record(
-            self.token(),
-            until,
-            held=False,
-            reserved=reserved,
-            host=self.host,
-            at=self.now,
-            version=self.version,
-        )
+    async def opened(self) -> Meta:
+        """Return the namespace. Raises Refused if there is none."""
+        meta = await self.fleet.meta()
+        if meta is None:
+            raise Refused(
+                f"{self.fleet.name} has no such namespace; make it with uuidd workers init URL, and"
+                " with --new if no host ever had a number of it"
+            )
+        return meta
 
+    async def init(
+        self, meta: Meta, reserve: Collection[int], *, used: tuple[int, int] | None
+    ) -> int | None:
+        """Make a namespace, with these numbers reserved. Raises Refused if there is one.
 
-async def opened(fleet: Registers) -> Meta:
-    """Return the namespace. Raises Refused if there is none."""
-    meta = await fleet.meta()
-    if meta is None:
-        raise Refused(
-            f"{fleet.name} has no such namespace; make it with uuidd workers init URL, and with"
-            " --new if no host ever had a number of it"
-        )
-    return meta
+        *used* is the longest window and hold, in ticks, of hosts that may still use numbers of a
+        namespace that the engine has lost; None if there was none. Returns the tick at which all
+        numbers begin then, which no such host gets past; None if they begin at once.
+        """
+        found = await self.fleet.meta()
+        if found is not None:
+            raise Refused(
+                f"the namespace exists already, with the id {found.id}; nothing was changed"
+            )
+        _check_range(meta, reserve)
+        until = None if used is None else self.now + used[0] + max(used[1], MARGIN_TICKS)
+        registers = {number: self._free(until or 0, reserved=True) for number in reserve}
+        if until is not None:
+            for number in range(meta.low, meta.high + 1):
+                registers.setdefault(number, self._free(until))
+        try:
+            await self.fleet.create(meta, registers)
+        except Changed:
+            raise Refused("the namespace was made by another at the same time") from None
+        return until
 
+    async def reserve(self, numbers: Collection[int]) -> None:
+        """Let no new host lease these numbers. Raises Refused for one that a host holds."""
+        _check_range(await self.opened(), numbers)
+        found = {number: await self.fleet.read(number) for number in numbers}
+        for number, each in found.items():
+            if each is not None and each.record.held:
+                raise Refused(f"number {number} is held by {each.record.host or 'a host'}")
+        for number, each in found.items():
+            record = self._free(0) if each is None else each.record
+            record = replace(record, reserved=True, claim=new_token(), at=self.now)
+            await self._write(number, record, each)
 
-async def init(
-    fleet: Registers,
-    meta: Meta,
-    reserve: Collection[int],
-    writer: Writer,
-    *,
-    used: tuple[int, int] | None,
-) -> int | None:
-    """Make a namespace, with these numbers reserved. Raises Refused if there is one.
+    async def free(self, number: int, found: Found, *, used_until: int | None) -> Record:
+        """Let any host lease a number whose host is gone, or that was reserved.
 
-    *used* is the longest window and hold, in ticks, of hosts that may still use numbers of a
-    namespace that the engine has lost; None if there was none. Returns the tick at which all
-    numbers begin then, which no such host gets past; None if they begin at once.
-    """
-    found = await fleet.meta()
-    if found is not None:
-        raise Refused(f"the namespace exists already, with the id {found.id}; nothing was changed")
-    _check_range(meta, reserve)
-    until = None if used is None else writer.now + used[0] + max(used[1], MARGIN_TICKS)
-    registers = {number: writer.free(until or 0, reserved=True) for number in reserve}
-    if until is not None:
+        Returns its register. It begins a minute from now, and past what the register says.
+        *used_until* is the tick up to which the number was used, if the administrator knows better
+        than the register.
+        """
+        if used_until is None:
+            used_until = max(found.record.until, self.now + MARGIN_TICKS)
+        record = replace(self._free(used_until), other=found.record.other)
+        await self._write(number, record, found)
+        return record
+
+    async def raise_all(self, window: int, *, cut_off: bool) -> tuple[int, int]:
+        """Let no number begin before all hosts have stopped using theirs, after a restore.
+
+        *window* is the longest that a host has, in ticks. Returns how many registers were changed,
+        and the tick before which none begins. Numbers without a register get one, for the backup
+        may be older than their first claim. Raises Refused, and changes nothing, if a register
+        cannot be read, or shows that a host has a longer window. So it does if a host holds a
+        number, unless all are *cut_off*: hosts that renew would reserve their numbers up to the
+        tick that is returned.
+        """
+        meta = await self.opened()
+        changed, until = 0, self.now + window + MARGIN_TICKS
+        registers: dict[int, Found] = {}
+        for number, each in (await self.fleet.all()).items():
+            if isinstance(each, str):
+                raise Refused(each)
+            self._check_stopped(number, each.record, window, cut_off=cut_off)
+            registers[number] = each
         for number in range(meta.low, meta.high + 1):
-            registers.setdefault(number, writer.free(until))
-    try:
-        await fleet.create(meta, registers)
-    except Changed:
-        raise Refused("the namespace was made by another at the same time") from None
-    return until
+            found = registers.get(number)
+            # A host may renew its claim meanwhile; then its register is read again.
+            while found is None or found.record.until < until:
+                record = (
+                    self._free(until)
+                    if found is None
+                    else replace(found.record, until=until, at=self.now)
+                )
+                try:
+                    found = await self.fleet.write(number, record, found)
+                    changed += 1
+                except Changed:
+                    found = await self.fleet.read(number)
+        return changed, until
 
-
-async def reserve(fleet: Registers, numbers: Collection[int], writer: Writer) -> None:
-    """Let no new host lease these numbers. Raises Refused for one that a host holds."""
-    _check_range(await opened(fleet), numbers)
-    found = {number: await fleet.read(number) for number in numbers}
-    for number, each in found.items():
-        if each is not None and each.record.held:
-            raise Refused(f"number {number} is held by {each.record.host or 'a host'}")
-    for number, each in found.items():
-        record = (
-            writer.free(0, reserved=True)
-            if each is None
-            else replace(each.record, reserved=True, claim=writer.token(), at=writer.now)
-        )
-        await _write(fleet, number, record, each)
-
-
-async def free(
-    fleet: Registers, number: int, found: Found, writer: Writer, *, used_until: int | None
-) -> Record:
-    """Let any host lease a number whose host is gone, or that was reserved; return its register.
-
-    It begins a minute from now, and past what the register says. *used_until* is the tick up to
-    which the number was used, if the administrator knows better than the register.
-    """
-    if used_until is None:
-        used_until = max(found.record.until, writer.now + FREED_TICKS)
-    free = writer.free(used_until)
-    record = replace(free, other=found.record.other)
-    await _write(fleet, number, record, found)
-    return record
-
-
-async def raise_all(
-    fleet: Registers, window: int, writer: Writer, *, cut_off: bool
-) -> tuple[int, int]:
-    """Let no number begin before all hosts have stopped using theirs, after a restore.
-
-    *window* is the longest that a host has, in ticks. Returns how many registers were changed, and
-    the tick before which none begins. Numbers without a register get one, for the backup may be
-    older than their first claim. Raises Refused, and changes nothing, if a register cannot be
-    read, or shows that a host has a longer window. So it does if a host holds a number, unless all
-    are *cut_off*: hosts that renew would reserve their numbers up to the tick that is returned.
-    """
-    meta = await opened(fleet)
-    changed, until = 0, writer.now + window + MARGIN_TICKS
-    registers = await fleet.all()
-    for number, each in registers.items():
-        if isinstance(each, str):
-            raise Refused(each)
-        record = each.record
+    def _check_stopped(self, number: int, record: Record, window: int, *, cut_off: bool) -> None:
+        """Check that the number's host stops within *window*. Raises Refused."""
         if record.held and record.at and record.until - record.at > window + MARGIN_TICKS:
             seconds = -(-(record.until - record.at) // TICKS_PER_SECOND)
             raise Refused(
                 f"host {record.host!r} has reserved number {number} for {seconds} s; run this with"
                 f" --worker-window {seconds}s, or free the number first"
             )
-        if not cut_off and standing(record, writer.now) == "held":
+        if not cut_off and standing(record, self.now) == "held":
             raise Refused(
                 f"number {number} is held by {record.host or 'a host'}, so hosts may reach the"
                 " engine; cut off all of them, and then add --hosts-cut-off; nothing was changed"
             )
-    for number in range(meta.low, meta.high + 1):
-        found = registers.get(number)
-        # They were looked at above.
-        assert not isinstance(found, str)  # noqa: S101
-        # A host may renew its claim meanwhile; then its register is read again.
-        while found is None or found.record.until < until:
-            record = (
-                writer.free(until)
-                if found is None
-                else replace(found.record, until=until, at=writer.now)
-            )
-            try:
-                await fleet.write(number, record, None if found is None else found.version)
-            except Changed:
-                found = await fleet.read(number)
-            else:
-                changed += 1
-                break
-    return changed, until
+
+    def _free(self, until: int, *, reserved: bool = False) -> Record:
+        """Return the register of a number that no host has."""
+        if not 0 <= until < 1 << TICK_BITS:
+            raise Refused("the time lies outside of 1582 to 5236")
+        writer = self.writer
+        return Record(
+            new_token(),
+            until,
+            held=False,
+            reserved=reserved,
+            host=writer.host,
+            machine=writer.machine,
+            at=self.now,
+            version=writer.version,
+        )
+
+    async def _write(self, number: int, record: Record, found: Found | None) -> None:
+        try:
+            await self.fleet.write(number, record, found)
+        except Changed:
+            raise Refused(
+                f"number {number} was changed by another at the same time; look at it once more"
+            ) from None
 
 
 def standing(record: Record, now: int) -> str:
@@ -179,21 +170,7 @@ def standing(record: Record, now: int) -> str:
     return "reserved" if record.reserved else "released"
 
 
-def clock_offset(found: Found, unix_now: Callable[[int], float]) -> float | None:
-    """Return by how many seconds the writer's clock was ahead of the engine's; None if unknown."""
-    return None if found.written is None else unix_now(found.record.at) - found.written
-
-
 def _check_range(meta: Meta, numbers: Collection[int]) -> None:
     for number in numbers:
         if not meta.low <= number <= meta.high:
             raise Refused(f"number {number} is not in the fleet's {meta.low} to {meta.high}")
-
-
-async def _write(fleet: Registers, number: int, record: Record, found: Found | None) -> None:
-    try:
-        await fleet.write(number, record, None if found is None else found.version)
-    except Changed:
-        raise Refused(
-            f"number {number} was changed by another at the same time; look at it once more"
-        ) from None

@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from uuidd.core.timeline.fence import Claim, Fence, Shared
 from uuidd.core.timeline.state import State
 
-if TYPE_CHECKING:
-    from uuidd.fleet.address import Fleet
-
 log = logging.getLogger("uuidd")
-
-
-def check_fleet(fleet: Fleet | None, *, unseen: Path | None = None) -> None:
-    """Check that the engine of a fleet can be asked, without asking it. Raises Refused.
-
-    Files in the folder *unseen* are not looked at.
-    """
-    if fleet is not None:
-        # Only hosts of a fleet pay for it.
-        from uuidd.fleet import engines
-
-        engines.check(fleet.address, fleet.access, unseen=unseen)
 
 
 def begin_fence(

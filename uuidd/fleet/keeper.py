@@ -42,30 +42,27 @@ from __future__ import annotations
 
 import logging
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from random import Random
 from typing import Any, TypeVar
 
 import trio
 
-from uuidd import version
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet import rules
-from uuidd.fleet.address import Fleet
+from uuidd.fleet.address import Access, Address, Fleet
 from uuidd.fleet.engines import Changed
-from uuidd.fleet.record import Found, Meta, Record, new_token
+from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
 from uuidd.fleet.registers import Freed, Registers, connect, reason
-from uuidd.fleet.rules import Due, Holder
-from uuidd.fleet.standing import Standing, Terms
+from uuidd.fleet.rules import Due
+from uuidd.fleet.standing import Standing
 from uuidd.refused import Refused
-from uuidd.statefile import machine_hash
 
 RETRY = (0.1, 5.0)
 """Seconds to the next question after one without an answer: the first time, and the most."""
@@ -119,38 +116,32 @@ _Answer = TypeVar("_Answer")
 log = logging.getLogger("uuidd")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A claim that was written without an answer so far; the register tells whether it is there."""
-
-    number: int
-    token: str
-    begin: int
-
-
 class Keeper:
-    """Keeps the fence of *timelines* by registers, which *connect* connects to.
+    """Keeps the fence of *timelines* for *holder*, by a register of *fleet*.
 
-    *read* reads the clock, *save* asks for a save of the state, which holds the claim, and *saved*
-    waits for one that begins from then on. *name* is the engine's. *random* decides where in the
-    fleet to begin to look for a number, and spreads the hosts over time.
+    *epoch* is that of Snowflakes. *read* reads the clock, *save* asks for a save of the state,
+    which holds the claim, and *saved* waits for one that begins from then on. *random* decides
+    where in the fleet to begin to look for a number, and spreads the hosts over time.
     """
 
     def __init__(
         self,
-        connect: Callable[[], AbstractAsyncContextManager[Registers]],
-        terms: Terms,
+        fleet: Fleet,
+        epoch: int,
         timelines: Timelines,
         read: Callable[[], Reading],
         save: Callable[[], None],
         saved: Callable[[], Awaitable[None]],
         holder: Holder,
         *,
-        name: str,
+        connect: Callable[[Address, Access], AbstractAsyncContextManager[Registers]] = connect,
         random: Random | None = None,
     ) -> None:
+        self._fleet = fleet
+        self._window = int(fleet.window * TICKS_PER_SECOND)
+        self._hold = int(fleet.hold * TICKS_PER_SECOND)
+        self._epoch = epoch
         self._connect = connect
-        self._terms = terms
         self._timelines = timelines
         self._fence = timelines.fence
         self._read = read
@@ -162,7 +153,8 @@ class Keeper:
         self._meta: Meta | None = None
         # The register of this host's number as it was read or written last.
         self._found: Found | None = None
-        self._attempt: Attempt | None = None
+        # A claim that was written without an answer so far: the register tells if it is there.
+        self._attempt: Claim | None = None
         self._unconfirmed = self._fence.claim is not None
         self._fenced = False
         self._sooner = 0
@@ -171,12 +163,13 @@ class Keeper:
         self._going, self._life = trio.CancelScope(), trio.CancelScope()
         self._left, self._moved, self._wanted = trio.Event(), trio.Event(), trio.Event()
         self._release: tuple[Claim, Found] | None = None
-        self.standing = Standing(self._fence, terms, name, self._steady)
+        self.standing = Standing(self._fence, fleet, epoch, self._steady)
 
     async def run(self) -> None:
         """Keep the number until ``prepare_stop``, and the connection until this is cancelled."""
         try:
-            async with self._connect() as self._registers, trio.open_nursery() as nursery:
+            connected = self._connect(self._fleet.address, self._fleet.access)
+            async with connected as self._registers, trio.open_nursery() as nursery:
                 nursery.start_soon(self._resume_in_time)
                 with self._going:
                     while True:
@@ -250,7 +243,7 @@ class Keeper:
         why = f"no answer within {WRITE_SECONDS:g} s"
         with trio.move_on_after(WRITE_SECONDS):
             try:
-                await self._registers.write(claim.number, record, found.version)
+                await self._registers.write(claim.number, record, found)
                 why = ""
             except Changed:
                 why = "its register has changed"
@@ -273,7 +266,12 @@ class Keeper:
         while True:
             pause = 0.0
             try:
-                await self._have_a_number()
+                meta = await self._namespace()
+                if self._fence.claim is None or self._fenced:
+                    await self._take(await self._new_claim(meta))
+                while (claim := self._fence.claim) is not None and not self._fenced:
+                    await self._until_due(claim)
+                    await self._renew(claim)
             except Changed:
                 self._found, pause = None, self._random.uniform(0, AGAIN_SECONDS)
             except Exception as error:
@@ -283,40 +281,26 @@ class Keeper:
                 pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
             await self._pause(pause)
 
-    async def _have_a_number(self) -> None:
-        """Confirm a claim or claim a number, and renew it until it is lost.
+    async def _namespace(self) -> Meta:
+        """Return the namespace, once there is one that this daemon can be in, at a time to trust.
 
-        Raises Away, Changed or UnreadableError; then this has to be done again after a while.
+        A claim of another namespace is left then.
         """
         await trio.sleep_until(self._not_before)
         while self._timelines.steady.withheld:
             self.standing.say("claiming", self._timelines.steady.withheld)
             await self._pause(UNTRUSTED_SECONDS)
-        meta = await self._namespace()
-        claim = self._fence.claim
-        if claim is not None and claim.namespace != meta.id and not self._fenced:
-            self._leave(claim)
-        if self._fence.claim is None or self._fenced:
-            await self._take(await self._new_claim(meta))
-        while (claim := self._fence.claim) is not None and not self._fenced:
-            if not self._unconfirmed:
-                await self._until_due(claim)
-            await self._renew(claim)
-
-    async def _namespace(self) -> Meta:
-        """Return the namespace, once there is one that this daemon can be in."""
         while True:
             meta = await self._ask(self._registers.meta())
             claim = self._fence.claim
-            if meta is None and claim is not None:
-                # A number of a fleet that is made anew must not begin before this host's has ended.
-                self.standing.wiped(claim)
-            elif meta is None:
-                self.standing.uninitialised()
-            elif meta.epoch != self._terms.epoch:
+            if meta is None:
+                self.standing.without_namespace(claim)
+            elif meta.epoch != self._epoch:
                 self._fence.close()
                 self.standing.of_another_epoch(meta.epoch)
             else:
+                if claim is not None and claim.namespace != meta.id and not self._fenced:
+                    self._leave(claim)
                 self._meta = meta
                 return meta
             self._resume()
@@ -334,8 +318,8 @@ class Keeper:
 
     async def _until_due(self, claim: Claim) -> None:
         """Wait until the claim has to be renewed, by the steady clock."""
-        renew_at = claim.until - self._terms.window // 2 - self._sooner
-        while (left := renew_at - self._steady()) > 0:
+        renew_at = claim.until - self._window // 2 - self._sooner
+        while not self._unconfirmed and (left := renew_at - self._steady()) > 0:
             await self._pause(min(left / TICKS_PER_SECOND, LOOK_SECONDS))
 
     async def _renew(self, claim: Claim) -> None:
@@ -345,26 +329,26 @@ class Keeper:
         record = None if found is None else found.record
         if found is None and await self._ask(self._registers.meta()) != self._meta:
             raise Changed
-        if attempt is not None and record is not None and record.claim == attempt.token:
+        if attempt is not None and rules.is_ours(record, attempt):
             # A lost answer: the new token is in force. Its until is confirmed by the next write.
-            claim = replace(claim, token=attempt.token)
+            claim = attempt
             self._attempt, self._unconfirmed = None, False
         elif record is not None and not rules.is_ours(record, claim):
             self._lose(claim, record)
             return
         if rules.is_forgotten(record, claim):
             self.standing.forgotten(number)
-        now, until = self._read().now, max(self._steady() + self._terms.window, claim.until)
+        now, until = self._read().now, max(self._steady() + self._window, claim.until)
         if record is None or self._unconfirmed:
             # The same one until it is confirmed, because an earlier write may still arrive.
             token = attempt.token if attempt is not None else new_token()
-            self._attempt = Attempt(number, token, claim.begin)
+            self._attempt = replace(claim, token=token)
             written, _ = rules.claimed(
                 record, token=token, until=until, holder=self._holder, now=now
             )
         else:
             written = rules.renewed(record, until=until, now=now)
-        await self._write(number, written, found)
+        self._found = await self._ask(self._registers.write(number, written, found))
         new = rules.confirmed(claim.namespace, number, written, claim.begin)
         if self._fence.number is None:
             self.standing.resumed(new)
@@ -389,19 +373,18 @@ class Keeper:
         """Return a new claim that a write has confirmed, once a number is free."""
         if (claim := await self._attempted(meta)) is not None:
             return claim
-        low, high = max(meta.low, self._terms.low), min(meta.high, self._terms.high)
+        low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
         span = range(low, high + 1)
         heard: Freed | None = None
         while True:
             start = self._random.randrange(len(span)) if span else 0
             numbers = [*span[start:], *span[:start]]
-            hold = self._terms.hold
             registers: rules.Registers = {}
             tried = await self._by_hand(span) or await self._unused(numbers)
             if not tried:
                 registers = await self._ask(self._registers.all())
                 steady = self._steady()
-                tried = rules.candidates(registers, numbers, steady=steady, hold=hold)
+                tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold)
             for number, found in tried[:TRIES]:
                 if (claim := await self._claimed(meta, number, found)) is not None:
                     return claim
@@ -409,7 +392,7 @@ class Keeper:
                 # Others came first, or the fleet was made anew.
                 raise Changed
             if heard is not None:
-                due = rules.next_due(registers, numbers, hold=hold)
+                due = rules.next_due(registers, numbers, hold=self._hold)
                 self.standing.full(low, high, due)
                 self._retry = RETRY[0]
                 if (claim := await self._waited(meta, span, heard, due)) is not None:
@@ -455,7 +438,7 @@ class Keeper:
             if number in span:
                 found = await self._ask(self._registers.read(number))
                 record = None if found is None else found.record
-                if rules.is_free(record, steady=self._steady(), hold=self._terms.hold) and (
+                if rules.is_free(record, steady=self._steady(), hold=self._hold) and (
                     claim := await self._claimed(meta, number, found)
                 ):
                     return claim
@@ -467,12 +450,12 @@ class Keeper:
         if attempt is None:
             return None
         found = await self._ask(self._registers.read(attempt.number))
-        if found is None or found.record.claim != attempt.token:
+        if found is None or not rules.is_ours(found.record, attempt):
             self._attempt = None
             return None
-        until = self._steady() + self._terms.window
+        until = self._steady() + self._window
         written = rules.renewed(found.record, until=until, now=self._read().now)
-        await self._write(attempt.number, written, found)
+        self._found = await self._ask(self._registers.write(attempt.number, written, found))
         return rules.confirmed(meta.id, attempt.number, written, attempt.begin)
 
     async def _claimed(self, meta: Meta, number: int, found: Found | None) -> Claim | None:
@@ -480,17 +463,17 @@ class Keeper:
         written, begin = rules.claimed(
             None if found is None else found.record,
             token=new_token(),
-            until=self._steady() + self._terms.window,
+            until=self._steady() + self._window,
             holder=self._holder,
             now=self._read().now,
         )
-        self._attempt = Attempt(number, written.claim, begin)
+        self._attempt = claim = rules.confirmed(meta.id, number, written, begin)
         try:
-            await self._write(number, written, found)
+            self._found = await self._ask(self._registers.write(number, written, found))
         except Changed:
             self._attempt = None
             return None
-        return rules.confirmed(meta.id, number, written, begin)
+        return claim
 
     async def _take(self, claim: Claim) -> None:
         """Begin to use a number that was claimed, once a restart would go on with it."""
@@ -506,11 +489,11 @@ class Keeper:
     def _use(self, claim: Claim) -> None:
         """Move the fence to what a write has confirmed."""
         self._fence.hold(claim)
-        self._unconfirmed = False
+        self._attempt, self._unconfirmed = None, False
         self._retry = RETRY[0]
         self.standing.held(claim)
         # Hosts that were started together, as after a power cut, do not all ask at once for ever.
-        self._sooner = self._random.randrange(self._terms.window // SPREAD + 1)
+        self._sooner = self._random.randrange(self._window // SPREAD + 1)
         self._note_moved()
 
     async def _resume_in_time(self) -> None:
@@ -525,13 +508,6 @@ class Keeper:
             self._fence.hold(claim)
             self.standing.resumed(claim)
             self._note_moved()
-
-    async def _write(self, number: int, record: Record, found: Found | None) -> None:
-        """Write a record over the one that was found, and remember its version."""
-        self._found = None
-        version = None if found is None else found.version
-        version = await self._ask(self._registers.write(number, record, version))
-        self._found, self._attempt = Found(record, version), None
 
     async def _ask(self, question: Awaitable[_Answer]) -> _Answer:
         """Return an answer of the registers, unless this machine was cloned meanwhile."""
@@ -555,39 +531,3 @@ class Keeper:
     def _note_moved(self) -> None:
         self._moved.set()
         self._moved = trio.Event()
-
-
-def keeper(
-    fleet: Fleet,
-    epoch: int,
-    timelines: Timelines,
-    read: Callable[[], Reading],
-    save: Callable[[], None],
-    saved: Callable[[], Awaitable[None]],
-) -> Keeper:
-    """Return the keeper of *timelines* in *fleet*; *epoch* is that of Snowflakes.
-
-    *read*, *save* and *saved* are as in ``Keeper``.
-    """
-    terms = Terms(
-        fleet.address.url,
-        int(fleet.window * TICKS_PER_SECOND),
-        int(fleet.hold * TICKS_PER_SECOND),
-        epoch,
-        fleet.low,
-        fleet.high,
-    )
-    if not log.isEnabledFor(logging.DEBUG):
-        # It has a line for each loss of a connection, which we tell once.
-        logging.getLogger("kazoo").setLevel(logging.ERROR)
-    host = socket.gethostname()
-    return Keeper(
-        lambda: connect(fleet.address, fleet.access),
-        terms,
-        timelines,
-        read,
-        save,
-        saved,
-        Holder(host if host.isprintable() else "", machine_hash(), version()),
-        name=fleet.address.name,
-    )

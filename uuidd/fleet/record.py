@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from uuidd import version
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
+from uuidd.statefile import machine_hash
 
 FORMAT = 1
 NUMBERS = 1 << WORKER_BITS
@@ -105,6 +108,21 @@ class Found:
     written: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who writes, for people to read: a *host*, its *machine* (a hash), its daemon's *version*."""
+
+    host: str = ""
+    machine: str = ""
+    version: str = ""
+
+
+def this_host() -> Holder:
+    """Return who this process writes as."""
+    host = socket.gethostname()
+    return Holder(host if host.isprintable() else "", machine_hash(), version())
+
+
 def new_token() -> str:
     """Return a name that nothing else has: 64 random bits in hex."""
     return secrets.token_hex(TOKEN_DIGITS // 2)
@@ -116,14 +134,23 @@ def encode(what: Meta | Record) -> bytes:
     return json.dumps({"v": FORMAT, **own, **what.other}).encode()
 
 
-def decode_meta(data: bytes, where: str) -> Meta:
-    """Return the namespace in *data*. Raises UnreadableError, which names *where* it was read."""
-    return _decoded(Meta, data, where)
-
-
-def decode_record(data: bytes, where: str) -> Record:
-    """Return the register in *data*. Raises UnreadableError, which names *where* it was read."""
-    return _decoded(Record, data, where)
+def decode(kind: type[_Kind], data: bytes, where: str) -> _Kind:
+    """Return what is in *data*. Raises UnreadableError, which names *where* it was read."""
+    try:
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"it has {len(data)} bytes")
+        body = json.loads(data)
+        if not isinstance(body, dict):
+            raise ValueError("it is no JSON object")
+        number = body.pop("v", None)
+        if number != FORMAT or type(number) is not int:
+            raise ValueError(f"its format is {number!r:.40}, and this version reads {FORMAT}")
+        known = {each.name for each in fields(kind)} - {"other"}
+        own = {name: value for name, value in body.items() if name in known}
+        other = {name: value for name, value in body.items() if name not in known}
+        return kind(**own, other=other)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UnreadableError(f"{where} is no record of uuidd: {error}") from error
 
 
 def register_name(number: int) -> str:
@@ -136,24 +163,6 @@ def register_number(name: str) -> int | None:
     if len(name) != 4 or not (name.isascii() and name.isdigit()) or int(name) >= NUMBERS:
         return None
     return int(name)
-
-
-def _decoded(kind: type[_Kind], data: bytes, where: str) -> _Kind:
-    try:
-        if len(data) > _MAX_BYTES:
-            raise ValueError(f"it has {len(data)} bytes")
-        body = json.loads(data)
-        if not isinstance(body, dict):
-            raise ValueError("it is no JSON object")
-        version = body.pop("v", None)
-        if version != FORMAT or type(version) is not int:
-            raise ValueError(f"its format is {version!r:.40}, and this version reads {FORMAT}")
-        known = {each.name for each in fields(kind)} - {"other"}
-        own = {name: value for name, value in body.items() if name in known}
-        other = {name: value for name, value in body.items() if name not in known}
-        return kind(**own, other=other)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UnreadableError(f"{where} is no record of uuidd: {error}") from error
 
 
 def _check_token(name: str, value: object) -> None:

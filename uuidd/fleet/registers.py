@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Set
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -24,8 +24,7 @@ from uuidd.fleet.record import (
     Meta,
     Record,
     UnreadableError,
-    decode_meta,
-    decode_record,
+    decode,
     encode,
     register_name,
     register_number,
@@ -39,10 +38,11 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """How many times a number was let go so far, and which one was the last."""
+    """How many times a number was let go so far, which was the last, and the version of that."""
 
     count: int
     number: int | None
+    version: Version | None = field(default=None, compare=False)
 
 
 class Registers:
@@ -73,7 +73,7 @@ class Registers:
         if entry is None:
             self._meta = None
             return None
-        meta = decode_meta(entry.value, self._meta_key)
+        meta = decode(Meta, entry.value, self._meta_key)
         self._meta = meta.id, entry.value
         return meta
 
@@ -86,7 +86,7 @@ class Registers:
         if await self._ask(partial(self._engine.get, self._meta_key)) is not None:
             raise Changed
         # Without it a register could not be made in some engines, which need a folder.
-        await self._ask(partial(put, f"{own}/freed", _encoded(Freed(0, None)), None, None))
+        await self._ask(partial(put, f"{own}/freed", b"[0, null]", None, None))
         for number, record in registers.items():
             key = f"{own}/{register_name(number)}"
             await self._ask(partial(put, key, encode(record), None, None))
@@ -119,52 +119,48 @@ class Registers:
         entry = await self._ask(partial(self._engine.get, key))
         return None if entry is None else _found(entry, key)
 
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
-        """Replace the register of that *version*, or make it if *version* is None.
+    async def write(self, number: int, record: Record, found: Found | None) -> Found:
+        """Replace the register that was *found*, or make it if that is None.
 
-        Returns the new version. Raises Changed if it is not as it was read, exists already, or the
-        namespace is gone. If the record says that the number is free, ``freed`` tells of it.
+        Returns what a read would find now. Raises Changed if it is not as it was read, exists
+        already, or the namespace is gone. If the record says that the number is free, ``freed``
+        tells of it.
         """
-        new = await self._put(register_name(number), encode(record), version)
+        version = None if found is None else found.version
+        version = await self._ask(self._put(register_name(number), encode(record), version))
         if not (record.held or record.reserved):
             # The write was done. Who is not told finds the number when it looks at all registers.
             with suppress(Away):
                 await self._tell_freed(number)
-        return new
+        return Found(record, version)
 
     async def freed(self) -> Freed:
         """Return the number that was let go last.
 
         It may miss some, for hosts are told after the write. After a restore the count is lower.
         """
-        return (await self._freed())[0]
+        entry = await self._ask(partial(self._engine.get, self._own("freed")))
+        if entry is None:
+            return Freed(0, None)
+        try:
+            count, number = json.loads(entry.value)
+            return Freed(int(count), None if number is None else int(number), entry.version)
+        except (ValueError, TypeError, RecursionError):
+            # The next number that is let go is written over it.
+            return Freed(0, None, entry.version)
 
     async def _tell_freed(self, number: int) -> None:
         for _ in range(FREED_TRIES):
-            freed, version = await self._freed()
-            try:
-                await self._put("freed", _encoded(Freed(freed.count + 1, number)), version)
-            except Changed:
-                continue
-            return
+            freed = await self.freed()
+            told = json.dumps([freed.count + 1, number]).encode()
+            with suppress(Changed):
+                await self._ask(self._put("freed", told, freed.version))
+                return
 
-    async def _freed(self) -> tuple[Freed, Version]:
-        key = self._own("freed")
-        entry = await self._ask(partial(self._engine.get, key))
-        if entry is None:
-            return Freed(0, None), None
-        try:
-            count, number = json.loads(entry.value)
-            return Freed(int(count), None if number is None else int(number)), entry.version
-        except (ValueError, TypeError, RecursionError):
-            # The next number that is let go is written over it.
-            return Freed(0, None), entry.version
-
-    async def _put(self, name: str, value: bytes, version: Version | None) -> Version:
+    def _put(self, name: str, value: bytes, version: Version | None) -> Callable[[], Version]:
         key = self._own(name)
         assert self._meta is not None  # noqa: S101 - its id is in the key
-        guard = self._meta_key, self._meta[1]
-        return await self._ask(partial(self._engine.put, key, value, version, guard))
+        return partial(self._engine.put, key, value, version, (self._meta_key, self._meta[1]))
 
     def _own(self, name: str) -> str:
         if self._meta is None:
@@ -184,7 +180,8 @@ class Registers:
                 return await trio.to_thread.run_sync(
                     question, abandon_on_cancel=True, limiter=self._thread
                 )
-            except Changed:
+            except (Away, Changed):
+                # The engine has ended a connection of which it knows that it is of no use.
                 raise
             except BaseException:
                 self._engine.close()
@@ -214,8 +211,4 @@ def reason(error: Exception) -> str:
 
 
 def _found(entry: Entry, key: str) -> Found:
-    return Found(decode_record(entry.value, key), entry.version, entry.written)
-
-
-def _encoded(freed: Freed) -> bytes:
-    return json.dumps([freed.count, freed.number]).encode()
+    return Found(decode(Record, entry.value, key), entry.version, entry.written)

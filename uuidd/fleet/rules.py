@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
-from uuidd.fleet.record import Found, Record
+from uuidd.fleet.record import Found, Holder, Record
 
 FAR = 60 * TICKS_PER_SECOND
 """A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
@@ -33,15 +33,6 @@ Registers = Mapping[int, Found | str]
 
 Candidates = list[tuple[int, Found | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who writes, for people to read: a *host*, its *machine* (a hash), its daemon's *version*."""
-
-    host: str = ""
-    machine: str = ""
-    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import trio
@@ -12,8 +11,9 @@ import trio
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
-from uuidd.fleet.record import Record
-from uuidd.fleet.rules import Due, Holder
+from uuidd.fleet.address import Fleet
+from uuidd.fleet.record import Holder, Record
+from uuidd.fleet.rules import Due
 
 State = Literal["static", "none", "claiming", "resumed", "held", "away", "full", "fenced"]
 """Set by hand; no fleet to claim in; looking for one; of the state, not confirmed yet; confirmed;
@@ -21,21 +21,6 @@ held or looked for while the engine is silent; all numbers are others'; another 
 which is used up to its fence."""
 
 log = logging.getLogger("uuidd")
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What the administrator chose: *window* and *hold* in ticks, and the numbers to claim from.
-
-    *url* is the engine's, and *epoch* that of this daemon's Snowflakes.
-    """
-
-    url: str
-    window: int
-    hold: int
-    epoch: int
-    low: int
-    high: int
 
 
 def static_status(fence: Fence) -> dict[str, Any]:
@@ -64,13 +49,15 @@ def static_status(fence: Fence) -> dict[str, Any]:
 class Standing:
     """Counts and logs what becomes of the number of *fence*, and keeps the reason for refusals.
 
-    *name* is the engine, and *steady* reads the steady clock, in ticks.
+    *fleet* and *epoch* are what the administrator chose. *steady* reads the steady clock, in ticks.
     """
 
-    def __init__(self, fence: Fence, terms: Terms, name: str, steady: Callable[[], int]) -> None:
+    def __init__(self, fence: Fence, fleet: Fleet, epoch: int, steady: Callable[[], int]) -> None:
         self._fence = fence
-        self._terms = terms
-        self._name = name
+        self._fleet = fleet
+        self._epoch = epoch
+        self._name = fleet.address.name
+        self._url = fleet.address.url
         self._steady = steady
         self._silent_since: float | None = None
         self._told, self._left_at_first = 0, 0
@@ -79,7 +66,9 @@ class Standing:
         self.state: State = "claiming"
         self.trouble = ""
         self.renewals = self.failures = self.fencings = self.claims = 0
-        fence.why = f"no worker number yet: {name} was not reached so far; all other kinds go on"
+        fence.why = (
+            f"no worker number yet: {self._name} was not reached so far; all other kinds go on"
+        )
 
     def resumed(self, claim: Claim) -> None:
         """Note that the claim of the state is used from now on."""
@@ -139,8 +128,8 @@ class Standing:
             " window of all hosts, and then let the hosts reach the engine again",
             self._name,
             number,
-            self._terms.url,
-            _seconds(self._terms.window),
+            self._url,
+            self._fleet.window,
         )
 
     def left(self, claim: Claim) -> None:
@@ -152,19 +141,28 @@ class Standing:
             claim.namespace,
         )
 
-    def uninitialised(self) -> None:
-        """Note that there is no namespace yet."""
-        self.say(
-            "none",
-            f"the fleet is not initialised; run uuidd workers init {self._terms.url} once, and"
-            " with --new if no host ever had a number of it",
-        )
+    def without_namespace(self, claim: Claim | None) -> None:
+        """Note that there is no namespace, or none any more, of which this host has a *claim*."""
+        if claim is None:
+            self.say(
+                "none",
+                f"the fleet is not initialised; run uuidd workers init {self._url} once, and with"
+                " --new if no host ever had a number of it",
+            )
+        else:
+            # A number of a fleet that is made anew must not begin before this host's has ended.
+            self.say(
+                "away",
+                f"the fleet of worker number {claim.number} is gone from {self._name}, so the"
+                f" number is used up to {times.text(claim.until)} only; run uuidd workers init"
+                f" {self._url} with the options of the first time, except --new",
+            )
 
     def of_another_epoch(self, epoch: int) -> None:
         """Note that the fleet's Snowflakes count from another *epoch* than this daemon's."""
         self.say(
             "none",
-            f"the fleet's Snowflakes count from {epoch}, and --epoch is {self._terms.epoch};"
+            f"the fleet's Snowflakes count from {epoch}, and --epoch is {self._epoch};"
             f" start uuidd with --epoch {epoch}",
         )
 
@@ -175,20 +173,11 @@ class Standing:
             host = due.host or "its host"
             at = times.text(due.tick + -due.tick % TICKS_PER_SECOND).replace(".0000000", "")
             trouble += f"; number {due.number} may be next, at {at} if {host} does not renew it"
-        trouble += f"; uuidd workers list {self._terms.url} shows who has them"
+        trouble += f"; uuidd workers list {self._url} shows who has them"
         if self.state == "full":
             # The log has it already, with the number that was to be next then.
             self.trouble = trouble
         self.say("full", trouble)
-
-    def wiped(self, claim: Claim) -> None:
-        """Note that the namespace of *claim* is gone, and that there is no other in its place."""
-        self.say(
-            "away",
-            f"the fleet of worker number {claim.number} is gone from {self._name}, so the number is"
-            f" used up to {times.text(claim.until)} only; run uuidd workers init {self._terms.url}"
-            " with the options of the first time, except --new",
-        )
 
     def say(self, state: State, trouble: str) -> None:
         """Note why there is no number, or soon none any more; log it once."""
@@ -247,8 +236,8 @@ class Standing:
             "begin": fence.begin if there else None,
             "until": fence.until if there else None,
             "until_in": _seconds(fence.until - self._steady()) if there else None,
-            "window": _seconds(self._terms.window),
-            "hold": _seconds(self._terms.hold),
+            "window": self._fleet.window,
+            "hold": self._fleet.hold,
             "renewed_age": None if age is None else round(trio.current_time() - age, 3),
             "renewals": self.renewals,
             "failed": self.failures,

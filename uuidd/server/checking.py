@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uuidd.clock import Clock
-from uuidd.fleet.fences import check_fleet
 from uuidd.node import choose
 from uuidd.privileges import acting_as, is_handed_over
 from uuidd.refused import Refused
@@ -41,7 +40,12 @@ def _checks(settings: Settings) -> Iterator[Callable[[], object]]:
     """What a start would do, in its order."""
     yield check_descriptors
     yield lambda: check_sync(settings.require_sync)
-    yield lambda: check_fleet(settings.fleet, unseen=_unseen_credentials())
+    fleet = settings.fleet
+    if fleet is not None:
+        # Only hosts of a fleet pay for it.
+        from uuidd.fleet import engines
+
+        yield lambda: engines.check(fleet.address, fleet.access, unseen=_unseen_credentials())
     yield lambda: choose(settings.node)
     yield lambda: check_epoch(settings, Clock().now())
     socket, pid_file = settings.socket, settings.pid_file

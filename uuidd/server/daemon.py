@@ -76,10 +76,19 @@ async def serve(
     keeper_of = None
     if (fleet := settings.fleet) is not None:
         # Only hosts of a fleet pay for it.
-        from uuidd.fleet.keeper import Keeper, keeper
+        from uuidd.fleet.keeper import Keeper
+        from uuidd.fleet.record import this_host
 
         def keeper_of(timelines: Timelines, read: Callable[[], Reading], saver: Saver) -> Keeper:
-            return keeper(fleet, settings.epoch, timelines, read, saver.want, saver.settled_anew)
+            return Keeper(
+                fleet,
+                settings.epoch,
+                timelines,
+                read,
+                saver.want,
+                saver.settled_anew,
+                this_host(),
+            )
 
     parts = Assembly(
         settings,

@@ -43,7 +43,6 @@ from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.fences import check_fleet
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
 from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
@@ -96,7 +95,11 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
         undo.callback(unblock)
         check_descriptors()
         check_sync(settings.require_sync)
-        check_fleet(settings.fleet)
+        if settings.fleet is not None:
+            # Only hosts of a fleet pay for it.
+            from uuidd.fleet import engines
+
+            engines.check(settings.fleet.address, settings.fleet.access)
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())

@@ -15,13 +15,16 @@ import socket
 import ssl
 from collections.abc import Mapping
 from errno import EAFNOSUPPORT
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from uuidd import installing
-from uuidd.fleet import address as addresses
-from uuidd.fleet.address import Access, Address, secret
+from uuidd.fleet.address import SCHEMES, Access, Address, read_file, secret
 from uuidd.refused import Refused
+
+_PACKAGES = {"zookeeper": "kazoo", "postgresql": "psycopg"}
+"""What an engine's extra installs; etcd and a folder need nothing."""
 
 ATTEMPT_SECONDS = 3.0
 """How long one question to an engine may take in all; the engine counts as away then."""
@@ -89,17 +92,37 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
 
     Raises Refused. Asks no engine. Files in the folder *unseen* are not looked at.
     """
-    addresses.check(address, access, unseen=unseen)
-    files = [path for path in (access.ca, access.cert, access.key) if path is not None]
-    if files and all(path.parent != unseen for path in files):
+    scheme = address.url.partition(":")[0]
+    package = _PACKAGES.get(address.engine)
+    if package is not None:
+        try:
+            import_module(package)
+        except ImportError as error:  # as of psycopg without the library of PostgreSQL
+            raise Refused(
+                f"{scheme}:// needs the package {package} ({error}); install it with"
+                f" {installing(address.engine)}"
+            ) from error
+    every = {"ca": access.ca, "cert": access.cert, "key": access.key}
+    files = {name: path for name, path in every.items() if path is not None}
+    if files and not address.tls:
+        instead = f"; write {scheme}s:// for TLS" if f"{scheme}s" in SCHEMES else ""
+        raise Refused(f"--worker-{next(iter(files))} is for TLS, and {scheme}:// has none{instead}")
+    if (access.cert is None) != (access.key is None):
+        raise Refused("--worker-cert and --worker-key must be given together")
+    if access.secret is not None and address.engine == "folder":
+        raise Refused("--worker-secret is of no use with folder://; leave it out")
+    if access.secret is not None and not (access.user or address.user):
+        raise Refused("--worker-secret needs the name of its user; add --worker-user")
+    seen = {name: path for name, path in files.items() if path.parent != unseen}
+    for name, path in seen.items():
+        read_file(f"--worker-{name}", path, secret=name == "key")
+    if access.secret is not None and access.secret.parent != unseen:
+        secret(access)
+    if files and seen == files:
         tls_context(access)
     if address.engine == "postgresql":
-        try:
-            from uuidd.fleet.engines.postgresql import check_query
-        except ImportError as error:  # psycopg without the library of PostgreSQL
-            raise Refused(
-                f"psycopg cannot be used: {error}; install it with {installing('postgresql')}"
-            ) from error
+        from uuidd.fleet.engines.postgresql import check_query
+
         check_query(address)
 
 
@@ -155,24 +178,22 @@ def check_network() -> None:
 
     The sandbox of the service forbids both, and libraries of engines do not all pass that error on.
     """
-    if not any(map(_is_allowed, (socket.AF_INET, socket.AF_INET6))):
-        raise Away(
-            f"this process may use no network: {os.strerror(EAFNOSUPPORT)}; if it is the service,"
-            " run uuidd install-units --coordinator, systemctl daemon-reload and systemctl restart"
-            " uuidd.service"
-        )
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.socket(family).close()
+        except OSError as error:
+            # Other errors, as with no descriptor left, say nothing of the network.
+            if error.errno == EAFNOSUPPORT:
+                continue
+        return
+    raise Away(
+        f"this process may use no network: {os.strerror(EAFNOSUPPORT)}; if it is the service, run"
+        " uuidd install-units --coordinator, systemctl daemon-reload and systemctl restart"
+        " uuidd.service"
+    )
 
 
 def one_line(text: object) -> str:
     """Return an engine's own words as a line that can be logged, of 200 characters at most."""
     words = " ".join(str(text).split())
     return "".join(each if each.isprintable() else "?" for each in words)[:200]
-
-
-def _is_allowed(family: int) -> bool:
-    try:
-        socket.socket(family).close()
-    except OSError as error:
-        # Other errors, as with no descriptor left, say nothing of the network.
-        return error.errno != EAFNOSUPPORT
-    return True

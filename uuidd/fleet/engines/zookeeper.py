@@ -22,6 +22,7 @@ from kazoo.exceptions import (
     NoNodeError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
 
@@ -126,16 +127,17 @@ class Zookeeper:
 
     def _connected(self) -> KazooClient:
         client = self._client
-        if client is None or not client.connected:
+        if client is None or not (client.connected or _is_connecting(client)):
             # A client that lost its connection has seen writes which a restored server may not
             # have; such a server would refuse it for ever.
             self.close()
             client = self._client = KazooClient(**self._options)
             self._last.line = ""
-            client.start_async().wait(CONNECT_SECONDS)
-            if not client.connected:
-                why = f" ({self._last.line})" if self._last.line else ""
-                raise Away(f"no connection within {CONNECT_SECONDS:g} s{why}")
+            self._live = client.start_async()
+        self._live.wait(CONNECT_SECONDS)
+        if not client.connected:
+            why = f" ({self._last.line})" if self._last.line else ""
+            raise Away(f"no connection within {CONNECT_SECONDS:g} s{why}")
         return client
 
     def _newest(self, client: KazooClient, key: str) -> Entry:
@@ -144,10 +146,17 @@ class Zookeeper:
         return _entry(*client.get_async(key).get(timeout=HOST_SECONDS))
 
     def _away(self, error: Exception) -> Away:
+        """Return why there is no answer. What was asked is not sent later."""
+        self.close()
         if isinstance(error, NoAuthError):
             user = f"the user {self._user}" if self._user else "those without a user"
             return Away(f"it refuses {user} at {self._path}")
         return Away(f"{type(error).__name__} {one_line(error)}".strip())
+
+
+def _is_connecting(client: KazooClient) -> bool:
+    """Whether a client goes on to look for its first connection, which may take long."""
+    return client.client_state is KeeperState.CONNECTING and not client.last_zxid
 
 
 class _LastLine(logging.Handler):

@@ -13,7 +13,7 @@ from tests.daemon.fleet import META, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import NoNumber
 from uuidd.fleet.administering import Administrator
-from uuidd.fleet.record import Holder
+from uuidd.fleet.record import Found, Holder
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -86,6 +86,13 @@ def forget_registers(engine: Engine) -> None:
     engine.kept.clear()
 
 
+def forget_renewals(engine: Engine) -> None:
+    """Restore a backup in which the time of each host ends a while earlier."""
+    for number, found in engine.kept.items():
+        record = replace(found.record, until=found.record.until - 10**9)
+        engine.kept[number] = Found(record, "restored")
+
+
 def forget_all(engine: Engine) -> None:
     """Lose the namespace, or restore a backup that was made before it was."""
     engine.kept.clear()
@@ -104,18 +111,19 @@ def change_epoch(engine: Engine) -> None:
     engine.found = replace(META, id="9" * 16, epoch=0)
 
 
+LOST = (
+    "the folder /fleet has lost writes, as after a restore from a backup, so worker number ",
+    " is written there again; two hosts may have another number, so cut off all hosts from the"
+    " engine, run uuidd workers raise folder:///fleet --worker-window 600s on its machine, with"
+    " the longest window of all hosts, and then let the hosts reach the engine again",
+)
+
+
 @pytest.mark.parametrize(
     ("change", "begin", "end"),
     [
-        (
-            forget_registers,
-            "the folder /fleet has lost writes, as after a restore from a backup, so worker"
-            " number ",
-            " is written there again; two hosts may have another number, so cut off all hosts from"
-            " the engine, run uuidd workers raise folder:///fleet --worker-window 600s on its"
-            " machine, with the longest window of all hosts, and then let the hosts reach the"
-            " engine again",
-        ),
+        (forget_registers, *LOST),
+        (forget_renewals, *LOST),
         (
             forget_all,
             "the fleet of worker number ",

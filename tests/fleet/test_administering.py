@@ -31,6 +31,11 @@ class Fleet:
         self.url = f"folder://{folder}/numbers"
         self._capsys = capsys
 
+    def made(self, *words: str) -> Fleet:
+        """Make the namespace, which no host ever had."""
+        self.says("init", "--new", *words)
+        return self
+
     def says(self, command: str, *words: str) -> str:
         """Return what a command prints that succeeds."""
         assert main(["workers", command, self.url, *words]) == 0
@@ -92,33 +97,126 @@ def fleet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fleet:
     return Fleet(tmp_path, capsys)
 
 
-def test_a_namespace_is_made_with_its_numbers(fleet: Fleet) -> None:
+def test_a_namespace_is_made_once_with_its_numbers(fleet: Fleet) -> None:
     """Reserved ones are there from the beginning."""
-    assert "numbers 3 to 900" in fleet.says(
-        "init", "--new", "--range", "3-900", "--reserve", "3-4,7"
-    )
-    assert {number: row["state"] for number, row in fleet.numbers().items()} == dict.fromkeys(
+    said = fleet.says("init", "--new", "--range", "3-900", "--reserve", "3-4,7")
+    assert "numbers 3 to 900" in said
+    assert "they begin at once, because --new says that no host ever had one" in said
+    assert "exists already" in fleet.refuses("init", "--reserve", "5")
+    rows = fleet.numbers()
+    assert {number: row["state"] for number, row in rows.items()} == dict.fromkeys(
         (3, 4, 7), "reserved"
     )
+    assert fleet.read(3).until == 0
 
 
-def test_a_namespace_is_not_made_twice(fleet: Fleet) -> None:
-    """The second attempt changes nothing."""
-    fleet.says("init", "--new")
-    assert "exists already" in fleet.refuses("init", "--reserve", "1")
-    assert fleet.numbers() == {}
+@pytest.mark.parametrize(
+    ("options", "least", "told"),
+    [
+        (
+            ["--worker-window=1h"],
+            4200,
+            "use them, with a --worker-window of 3600s and a --worker-hold of 600s at most",
+        ),
+        # A host's clock may be ahead, however short the hold is.
+        (["--worker-window=20s", "--worker-hold=1s"], 80, "a --worker-hold of 1s at most"),
+    ],
+)
+def test_numbers_begin_after_the_window_and_the_hold_of_hosts_that_may_have_them(
+    fleet: Fleet, options: list[str], least: float, told: str
+) -> None:
+    """The engine may have lost the namespace; only ``--new`` says that it has not."""
+    said = fleet.says("init", "--range", "0-9", "--reserve", "3", *options)
+    rows = fleet.numbers()
+    assert len(rows) == 10
+    assert rows[3]["state"] == "reserved"
+    assert all(least - 10 < float(str(row["until_in"])) <= least for row in rows.values())
+    assert told in said
+    assert f"so they begin at {rows[0]['until']}; " in said
 
 
-@pytest.mark.parametrize("command", ["list", "reserve 1", "free 1", "raise"])
-def test_without_a_namespace_the_way_out_is_named(fleet: Fleet, command: str) -> None:
-    """Nobody but ``init`` makes one."""
-    name, *words = command.split()
-    assert "make it with uuidd workers init URL" in fleet.refuses(name, *words)
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        *((command, "make it with uuidd workers init URL") for command in ("list", "raise")),
+        *((command, "make it with uuidd workers init URL") for command in ("reserve 1", "free 1")),
+        ("init --range=0-9 --reserve=10", "number 10 is not in the fleet's 0 to 9"),
+    ],
+)
+def test_what_cannot_be_done_without_a_namespace_is_refused(
+    fleet: Fleet, command: str, error: str
+) -> None:
+    assert error in fleet.refuses(*command.split())
+
+
+LONGER = Record(
+    "fedcba9876543210", UNIX_EPOCH + 10**16 + HOUR, held=True, host="db1", at=UNIX_EPOCH + 10**16
+)
+"""The register of a host with a window of an hour, which it renewed years ago."""
+
+
+@pytest.mark.parametrize(
+    ("record", "command", "error"),
+    [
+        # Nor any of those beside it.
+        (HELD, "reserve 16-17", "number 17 is held by db1"),
+        (HELD, "free 17", "Is its host gone for ever? Then add --yes"),
+        (HELD, "free 16 --yes", "number 16 is free: no host ever had it"),
+        # Its host goes on for longer than the command says.
+        (
+            LONGER,
+            "raise --worker-window 20m",
+            "uuidd: host 'db1' has reserved number 17 for 3600 s; run this with --worker-window"
+            " 3600s, or free the number first\n",
+        ),
+        # It would reserve its number for the time of a restore.
+        (
+            of_now(HOUR),
+            "raise --worker-window 1h",
+            "uuidd: number 17 is held by db1, so hosts may reach the engine; cut off all of them,"
+            " and then add --hosts-cut-off; nothing was changed\n",
+        ),
+    ],
+)
+def test_what_a_host_still_uses_is_not_changed(
+    fleet: Fleet, record: Record, command: str, error: str
+) -> None:
+    fleet.made("--range", "0-20").write(17, record)
+    assert error in fleet.refuses(*command.split())
+    assert set(fleet.numbers()) == {17}
+    assert fleet.read(17) == record
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (LONGER, "--worker-window 59m"),
+        (of_now(HOUR), "--worker-window 1h --hosts-cut-off"),
+        (of_now(0), "--worker-window 1h"),
+    ],
+    ids=["silent", "cut off", "ended"],
+)
+def test_numbers_are_raised_once_no_host_renews(fleet: Fleet, record: Record, words: str) -> None:
+    fleet.made("--range", "0-20").write(17, record)
+    assert "raised 21 numbers" in fleet.says("raise", *words.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "until"),
+    [([], FAR), (["--used-until", "2026-01-01T00:00:00Z"], UNIX_EPOCH + 1767225600 * 10**7)],
+)
+def test_a_held_number_is_freed(fleet: Fleet, options: list[str], until: int) -> None:
+    """From where it was used, or the administrator knows better. Fields of later versions stay."""
+    fleet.made().write(17, HELD)
+    fleet.says("free", "17", "--yes", *options)
+    freed = fleet.read(17)
+    assert (freed.held, freed.until, freed.other) == (False, until, {"later": 1})
+    assert freed.claim != HELD.claim
 
 
 def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
     """With the host, and what is left of its time."""
-    fleet.says("init", "--new", "--epoch", "2015-01-01T00:00:00Z")
+    fleet.made("--epoch", "2015-01-01T00:00:00Z")
     fleet.write(17, HELD)
     assert main(["workers", fleet.url]) == 0
     text = capsys.readouterr().out
@@ -128,7 +226,7 @@ def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixtu
 
 def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) -> None:
     """With the reason."""
-    fleet.says("init", "--new", "--reserve", "5")
+    fleet.made("--reserve", "5")
     (register,) = tmp_path.glob("numbers/*/0005")
     register.write_text("1\ngarbage\n")
     assert "0005 is no record of uuidd" in fleet.says("list")
@@ -137,7 +235,7 @@ def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) 
 
 def test_a_free_number_is_reserved_and_freed_again(fleet: Fleet) -> None:
     """It begins a minute from now then."""
-    fleet.says("init", "--new")
+    fleet.made()
     assert "numbers reserved: 1; no new host gets them" in fleet.says("reserve", "5")
     assert fleet.read(5).reserved
     assert "is free; it begins at 20" in fleet.says("free", "5", "--yes")
@@ -157,26 +255,6 @@ def test_the_list_says_how_wrong_the_clock_of_a_host_is(offset: float | None, sh
     assert table.endswith(f" {shown}  db1")
 
 
-def test_a_held_number_is_not_reserved(fleet: Fleet) -> None:
-    """Nor any of those beside it."""
-    fleet.says("init", "--new")
-    fleet.write(17, HELD)
-    assert "number 17 is held by db1" in fleet.refuses("reserve", "16-17")
-    assert set(fleet.numbers()) == {17}
-
-
-def test_a_held_number_is_freed_after_asking(fleet: Fleet) -> None:
-    """What it was used for is kept, and so are fields of a later version."""
-    fleet.says("init", "--new")
-    fleet.write(17, HELD)
-    assert "Is its host gone for ever? Then add --yes" in fleet.refuses("free", "17")
-    assert fleet.read(17) == HELD
-    fleet.says("free", "17", "--yes")
-    freed = fleet.read(17)
-    assert (freed.held, freed.until, freed.other) == (False, FAR, {"later": 1})
-    assert freed.claim != HELD.claim
-
-
 class Terminal(io.StringIO):
     """A terminal at which these lines are typed."""
 
@@ -185,47 +263,23 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("typed", ["n\n", ""])
-def test_without_a_yes_at_the_terminal_nothing_changes(
+@pytest.mark.parametrize("typed", ["n\n", "", "y\n"])
+def test_only_a_yes_at_the_terminal_frees_a_number(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
     """Also if the input ends there."""
-    fleet.says("init", "--new")
-    fleet.write(17, HELD)
+    fleet.made().write(17, HELD)
     monkeypatch.setattr("sys.stdin", Terminal(typed))
-    assert "nothing was changed" in fleet.refuses("free", "17")
-    assert fleet.read(17) == HELD
-
-
-def test_with_a_yes_at_the_terminal_a_number_is_freed(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with --yes."""
-    fleet.says("init", "--new")
-    fleet.write(17, HELD)
-    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    fleet.says("free", "17")
-    assert not fleet.read(17).held
-
-
-def test_a_time_years_ahead_is_corrected_by_hand(fleet: Fleet) -> None:
-    """The administrator knows when the number was used last."""
-    fleet.says("init", "--new")
-    fleet.write(17, HELD)
-    fleet.says("free", "17", "--used-until", "2026-01-01T00:00:00Z", "--yes")
-    assert fleet.numbers()[17]["until"] == "2026-01-01T00:00:00.000+00:00"
-
-
-def test_a_number_that_nobody_had_needs_not_be_freed(fleet: Fleet) -> None:
-    """It is free."""
-    fleet.says("init", "--new")
-    assert "number 17 is free: no host ever had it" in fleet.refuses("free", "17")
+    if typed == "y\n":
+        fleet.says("free", "17")
+    else:
+        assert "nothing was changed" in fleet.refuses("free", "17")
+    assert fleet.read(17).held is (typed != "y\n")
 
 
 def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     """Also those that were first claimed after the backup; a claim stays its host's."""
-    fleet.says("init", "--new", "--range", "0-20")
-    fleet.write(17, HELD)
+    fleet.made("--range", "0-20").write(17, HELD)
     fleet.write(18, replace(HELD, until=UNIX_EPOCH))
     said = fleet.says("raise", "--worker-window", "20m", "--hosts-cut-off")
     assert "raised 20 numbers; none begins before " in said
@@ -234,69 +288,6 @@ def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     assert fleet.read(17) == HELD
     assert (fleet.read(18).claim, fleet.read(18).held) == (HELD.claim, True)
     assert all(float(str(row["until_in"])) > 1190 for row in rows.values())
-
-
-def test_after_a_restore_a_longer_window_than_that_of_the_command_is_noticed(fleet: Fleet) -> None:
-    """Its host goes on for longer, so nothing is raised; the line names the window."""
-    fleet.says("init", "--new", "--range", "0-20")
-    at = UNIX_EPOCH + 10**16
-    longer = replace(HELD, at=at, until=at + 3600 * TICKS_PER_SECOND)
-    fleet.write(17, longer)
-    assert fleet.refuses("raise", "--worker-window", "20m") == (
-        "uuidd: host 'db1' has reserved number 17 for 3600 s; run this with --worker-window 3600s,"
-        " or free the number first\n"
-    )
-    assert list(fleet.numbers()) == [17]
-    assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "59m")
-
-
-def test_numbers_are_not_raised_while_a_host_renews(fleet: Fleet) -> None:
-    """It would reserve its number for the time of a restore; the line names the way out."""
-    fleet.says("init", "--new", "--range", "0-20")
-    held = of_now(HOUR)
-    fleet.write(17, held)
-    assert fleet.refuses("raise", "--worker-window", "1h") == (
-        "uuidd: number 17 is held by db1, so hosts may reach the engine; cut off all of them, and"
-        " then add --hosts-cut-off; nothing was changed\n"
-    )
-    assert list(fleet.numbers()) == [17]
-    assert fleet.read(17) == held
-
-
-@pytest.mark.parametrize(("left", "told"), [(HOUR, ["--hosts-cut-off"]), (0, [])])
-def test_numbers_are_raised_once_hosts_are_cut_off(
-    fleet: Fleet, left: int, told: list[str]
-) -> None:
-    """The time of a host is over, or the administrator says so."""
-    fleet.says("init", "--new", "--range", "0-20")
-    fleet.write(17, of_now(left))
-    assert "raised 21 numbers" in fleet.says("raise", "--worker-window", "1h", *told)
-
-
-def test_numbers_begin_after_the_window_and_the_hold_of_hosts_that_may_have_them(
-    fleet: Fleet,
-) -> None:
-    """The engine may have lost the namespace; only ``--new`` says that it has not."""
-    said = fleet.says("init", "--range", "0-9", "--worker-window", "1h", "--reserve", "3")
-    assert "use them, with a --worker-window of 3600s and a --worker-hold of 600s at most" in said
-    rows = fleet.numbers()
-    assert len(rows) == 10
-    assert rows[3]["state"] == "reserved"
-    assert all(float(str(row["until_in"])) > 4190 for row in rows.values())
-    assert f"so they begin at {rows[0]['until']}; " in said
-
-
-def test_numbers_that_hosts_may_have_begin_a_minute_after_the_window_at_least(fleet: Fleet) -> None:
-    """A host's clock may be ahead, however short the hold is."""
-    fleet.says("init", "--range", "0-9", "--worker-window", "20s", "--worker-hold", "1s")
-    assert all(70 < float(str(row["until_in"])) <= 80 for row in fleet.numbers().values())
-
-
-def test_numbers_of_a_new_namespace_begin_at_once(fleet: Fleet) -> None:
-    """The command says what it assumed."""
-    said = fleet.says("init", "--new", "--reserve", "3")
-    assert "they begin at once, because --new says that no host ever had one" in said
-    assert {number: fleet.read(number).until for number in fleet.numbers()} == {3: 0}
 
 
 @pytest.mark.parametrize(
@@ -314,11 +305,6 @@ def test_wrong_usage_names_the_value(fleet: Fleet, command: str, error: str) -> 
     """And ends with status 2."""
     name, *words = command.split()
     assert error in fleet.is_misused(name, *words)
-
-
-def test_numbers_outside_of_the_fleet_are_refused(fleet: Fleet) -> None:
-    """They may be another fleet's."""
-    assert "is not in the fleet's 0 to 9" in fleet.refuses("init", "--range=0-9", "--reserve=10")
 
 
 def test_an_engine_without_an_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

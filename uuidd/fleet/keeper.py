@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from math import inf
@@ -102,11 +102,8 @@ ALL_SECONDS = 60.0
 UNTOLD_SECONDS = 5.0
 """The most to the next one if numbers were let go of which this host has not heard."""
 
-STOP_SECONDS = 0.5
-"""How long a stop waits for the coroutine, which may just be asking."""
-
-ASK_SECONDS = 1.0
-"""How long a stop waits to learn whether the engine answers."""
+STOP_SECONDS = 1.0
+"""How long a stop waits to learn whether the engine answers, also what was just asked."""
 
 WRITE_SECONDS = 2.0
 """How long it waits for the release."""
@@ -209,22 +206,16 @@ class Keeper:
         self._going.cancel()
         with trio.move_on_after(STOP_SECONDS):
             await self._left.wait()
-        claim = self._fence.claim
-        if claim is None or not self._left.is_set():
-            return
-        if not self._fenced:
-            found, answered = None, False
-            with trio.move_on_after(ASK_SECONDS):
+            claim = self._fence.claim
+            if claim is not None and not self._fenced:
                 try:
                     found = await self._registers.read(claim.number)
-                    answered = True
                 except Exception as error:
                     log.debug("no answer at the stop: %s", reason(error))
-            if not answered:
-                return
-            if found is not None and rules.is_ours(found.record, claim):
-                self._release = claim, found
-        self._fence.close()
+                    return
+                if found is not None and rules.is_ours(found.record, claim):
+                    self._release = claim, found
+            self._fence.close()
 
     async def release(self, *, saved: bool) -> None:
         """Let the number go, so that another host can have it; *saved* is whether the state was.
@@ -380,7 +371,10 @@ class Keeper:
             start = self._random.randrange(len(span)) if span else 0
             numbers = [*span[start:], *span[:start]]
             registers: rules.Registers = {}
-            tried = await self._by_hand(span) or await self._unused(numbers)
+            tried = await self._by_hand(span)
+            if not tried:
+                taken = await self._ask(self._registers.taken())
+                tried = [(number, None) for number in numbers if number not in taken]
             if not tried:
                 registers = await self._ask(self._registers.all())
                 steady = self._steady()
@@ -407,11 +401,6 @@ class Keeper:
             return []
         found = await self._ask(self._registers.read(number))
         return [(number, found)] if found is None or found.record.reserved else []
-
-    async def _unused(self, numbers: Sequence[int]) -> rules.Candidates:
-        """Return the numbers that nobody has had."""
-        taken = await self._ask(self._registers.taken())
-        return [(number, None) for number in numbers if number not in taken]
 
     async def _waited(self, meta: Meta, span: range, heard: Freed, due: Due | None) -> Claim | None:
         """Wait for a number that is let go or falls due, and claim it.

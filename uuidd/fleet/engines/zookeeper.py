@@ -73,7 +73,10 @@ class Zookeeper:
     def get(self, key: str) -> Entry | None:
         """See ``Engine``."""
         try:
-            return self._newest(self._connected(), key)
+            client = self._connected()
+            # Without it a follower may give an old one.
+            client.sync_async(key)
+            return _entry(*client.get_async(key).get(timeout=HOST_SECONDS))
         except NoNodeError:
             return None
         except (KazooException, KazooTimeoutError) as error:
@@ -139,11 +142,6 @@ class Zookeeper:
             why = f" ({self._last.line})" if self._last.line else ""
             raise Away(f"no connection within {CONNECT_SECONDS:g} s{why}")
         return client
-
-    def _newest(self, client: KazooClient, key: str) -> Entry:
-        """Return a node. Without the sync a follower may give an old one."""
-        client.sync_async(key)
-        return _entry(*client.get_async(key).get(timeout=HOST_SECONDS))
 
     def _away(self, error: Exception) -> Away:
         """Return why there is no answer. What was asked is not sent later."""

@@ -22,6 +22,13 @@ def claimed(*, number: int | None = None) -> Timelines:
     return timelines
 
 
+def held() -> Fence:
+    """Return a fence that holds CLAIM."""
+    fence = Fence()
+    fence.hold(CLAIM)
+    return fence
+
+
 def fenced(
     timelines: Timelines, count: int, now: int, *, whole: bool = False
 ) -> tuple[int, int, int | None]:
@@ -30,30 +37,24 @@ def fenced(
     return block.first, block.count, block.worker
 
 
-def test_a_number_set_by_hand_has_all_ticks() -> None:
-    """Nobody else has it, if the administrator is right."""
-    fence = Fence(5)
-    assert (fence.number, fence.covers(0, FOREVER)) == (5, True)
-
-
-def test_without_a_number_no_tick_is_covered() -> None:
-    """Also not an empty block at 0, which nobody asks for."""
-    assert not Fence().covers(0, 1)
-
-
 @pytest.mark.parametrize(
-    ("first", "count", "covered"),
-    [(99, 1, False), (100, 1, True), (100, 100, True), (100, 101, False), (199, 1, True)],
+    ("fence", "first", "count", "covered"),
+    [
+        (Fence(5), 0, FOREVER, True),
+        (Fence(), 0, 1, False),
+        (held(), NOW + 99, 1, False),
+        (held(), NOW + 100, 100, True),
+        (held(), NOW + 100, 101, False),
+        (held(), NOW + 199, 1, True),
+    ],
 )
-def test_a_claim_has_the_ticks_of_its_span(first: int, count: int, covered: bool) -> None:
-    """From its begin, and before what a write has confirmed."""
-    fence = Fence()
-    fence.hold(CLAIM)
-    assert fence.covers(NOW + first, count) == covered
+def test_a_fence_covers_all_ticks_of_a_number_set_by_hand_and_the_span_of_a_claim(
+    fence: Fence, first: int, count: int, covered: bool
+) -> None:
+    assert fence.covers(first, count) == covered
 
 
 def test_snowflakes_have_the_number_of_the_claim() -> None:
-    """All ticks of their block are within the span."""
     assert fenced(claimed(), 1000, NOW + 149) == (NOW + 100, 50, 17)
 
 
@@ -66,7 +67,6 @@ def test_snowflakes_wait_for_the_begin_of_the_claim() -> None:
 
 
 def test_a_whole_block_waits_until_there_is_room_in_the_span() -> None:
-    """It is not shortened."""
     timelines = claimed()
     with pytest.raises(NoneFree) as none:
         fenced(timelines, 20, NOW + 109, whole=True)
@@ -84,40 +84,28 @@ def test_past_the_end_of_the_claim_there_are_no_snowflakes() -> None:
     assert timelines.steady.next == before
 
 
-def test_without_a_number_there_are_no_snowflakes() -> None:
-    """The refused request changes nothing."""
-    timelines = saved(worker=None)
+@pytest.mark.parametrize("closed", [False, True])
+def test_without_a_number_there_are_no_snowflakes(closed: bool) -> None:
+    """After a fence was closed, the register may say that its number is free."""
+    timelines = claimed() if closed else saved(worker=None)
+    timelines.fence.close()
+    assert timelines.fence.number is None
     with pytest.raises(NoNumber):
-        fenced(timelines, 1, NOW + 1)
+        fenced(timelines, 1, NOW + 150)
 
 
-@pytest.mark.parametrize("now", [50, 150, 250])
-def test_the_other_kinds_never_notice(now: int) -> None:
-    """Before, within and after the span they have the same ticks."""
+@pytest.mark.parametrize(
+    ("now", "worker"), [(50, None), (110, None), (150, 17), (205, None), (250, None)]
+)
+def test_the_other_kinds_never_notice(now: int, worker: int | None) -> None:
+    """Over an edge of the span, too. A block has the number if a client may use it in any tick."""
     blocks = [
         take(timelines, "steady", 30, at=Reading(NOW + now, 0))
         for timelines in (claimed(), saved(worker=None))
     ]
     assert [(block.first, block.count) for block in blocks] == [(NOW + now - 29, 30)] * 2
     assert isinstance(blocks[0], SteadyBlock)
-    assert blocks[0].worker == (17 if now == 150 else None)
-
-
-def test_a_block_over_an_edge_of_the_span_has_no_number() -> None:
-    """A client makes Snowflakes of any tick of a block."""
-    for now in (110, 205):
-        block = take(claimed(), "steady", 30, at=Reading(NOW + now, 0))
-        assert isinstance(block, SteadyBlock)
-        assert block.worker is None
-
-
-def test_a_fence_that_is_closed_has_no_number() -> None:
-    """From then on the register may say that it is free."""
-    timelines = claimed()
-    timelines.fence.close()
-    assert timelines.fence.number is None
-    with pytest.raises(NoNumber):
-        fenced(timelines, 1, NOW + 150)
+    assert blocks[0].worker == worker
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,15 @@ _GONE = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class Proxy:
-    """Listens at ports of its own, one for each port in *targets*, all on loopback."""
+    """Listens at ports of its own, one for each port in *targets*, all on loopback.
+
+    *connections* counts those of the daemon.
+    """
 
     def __init__(self, targets: list[int]) -> None:
         self._targets = targets
         self.ports: list[int] = []
+        self.connections = 0
         self._gate = trio.Event()
         self._gate.set()
         self._near: set[trio.SocketStream] = set()
@@ -43,6 +47,7 @@ class Proxy:
             await trio.aclose_forcefully(near)
 
     async def _serve(self, target: int, near: trio.SocketStream) -> None:
+        self.connections += 1
         self._near.add(near)
         with suppress(*_GONE):
             async with (

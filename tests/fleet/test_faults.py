@@ -142,6 +142,10 @@ def test_the_reason_of_an_error_is_one_line(error: Exception, line: str) -> None
 @pytest.mark.parametrize(
     ("body", "error"),
     [
+        (
+            b'{"error": "x", "message": "etcdserver: no\\n leader\\u0000"}',
+            "it answers 503: etcdserver: no leader?",
+        ),
         (b"<html>", "its answer, with status 200, is not etcd's"),
         (b"[]", "its answer, with status 200, is not etcd's"),
         (b"[" * 9999, "its answer, with status 200, is not etcd's"),
@@ -150,17 +154,10 @@ def test_the_reason_of_an_error_is_one_line(error: Exception, line: str) -> None
     ],
 )
 async def test_what_is_no_answer_of_etcd_is_named(body: bytes, error: str) -> None:
-    """As from a web server at its port."""
-    async with served(answering(body)) as host:
+    """As from a web server at its port. The reason that etcd gives is passed on, in one line."""
+    status = b"503 Service Unavailable" if b"error" in body else b"200 OK"
+    async with served(answering(body, status)) as host:
         assert await asked(f"etcd://{host}/uuidd") == error
-
-
-async def test_the_reason_of_etcd_is_passed_on() -> None:
-    """On one line."""
-    body = b'{"error": "x", "message": "etcdserver: no\\n leader\\u0000"}'
-    async with served(answering(body, b"503 Service Unavailable")) as host:
-        line = await asked(f"etcd://{host}/uuidd")
-    assert line == "it answers 503: etcdserver: no leader?"
 
 
 async def test_the_next_host_is_asked() -> None:

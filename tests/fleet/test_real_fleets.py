@@ -13,11 +13,14 @@ import pytest
 import trio
 
 from tests.fleet.fleets import SECONDS, Fleet, answered, reaches, renews, take, told
+from tests.fleet.proxy import Proxy
 from tests.fleet.servers import KINDS, AnyEngine, Etcd, power_cut, running
 from tests.rig import Daemon, until
 from uuidd.cli import main
+from uuidd.fleet.address import Access, parse
 from uuidd.fleet.engines import Away
 from uuidd.fleet.record import Found, Record
+from uuidd.fleet.registers import connect
 
 pytestmark = pytest.mark.thorough
 
@@ -32,33 +35,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[AnyEngine]:
             yield engine
 
 
-def test_a_number_is_claimed_and_renewed(engine: AnyEngine, tmp_path: Path) -> None:
-    """And is in the Snowflakes."""
-    fleet = Fleet(engine, tmp_path, 3)
-    with Daemon(*fleet.options) as daemon:
-        assert take(daemon)[0] == 3
-        renews(daemon)
-        assert take(daemon)[0] == 3
-
-
-def test_a_clean_stop_hands_the_number_over(engine: AnyEngine, tmp_path: Path) -> None:
-    """At once, and the next host begins past the last tick."""
-    fleet = Fleet(engine, tmp_path, 3)
-    with Daemon(*fleet.options) as first:
-        number, _, end = take(first)
-        assert first.stop() == 0
-        assert any("released: worker=3" in line for line in first.lines)
-        with Daemon(*fleet.options) as second:
-            other, begin, _ = take(second)
-            assert (other, begin >= end) == (number, True)
-            assert told(second)["begin"] >= end
-        first.start()
-
-
-def test_a_host_that_waits_gets_the_number_that_is_let_go(
+def test_a_clean_stop_hands_the_number_to_a_host_that_waits(
     engine: AnyEngine, tmp_path: Path
 ) -> None:
-    """It is told, long before it would look itself."""
+    """It is told, long before it would look itself, and begins past the last tick."""
     fleet = Fleet(engine, tmp_path, 3)
     with Daemon(*fleet.options) as first:
         _, _, end = take(first)
@@ -66,8 +46,10 @@ def test_a_host_that_waits_gets_the_number_that_is_let_go(
             why = reaches(second, "full")["why"]
             assert why.startswith("no worker number of 3 to 3 is free; number 3 may be next, at ")
             assert first.stop() == 0
+            assert any("released: worker=3" in line for line in first.lines)
             other, begin, _ = take(second)
             assert (other, begin >= end) == (3, True)
+            assert told(second)["begin"] >= end
             assert told(second)["state"] == "held"
         first.start()
 
@@ -76,6 +58,7 @@ def test_while_the_engine_is_away_other_kinds_go_on(engine: AnyEngine, tmp_path:
     """Snowflakes end at *until*, with the reason; when the engine is back they go on."""
     fleet = Fleet(engine, tmp_path, 3)
     with Daemon(*fleet.options) as daemon:
+        renews(daemon)
         _, _, end = take(daemon)
         nodes = list(engine.nodes.running)
         for node in nodes:
@@ -141,7 +124,7 @@ def test_the_command_changes_the_numbers(
     engine: AnyEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As it does in a folder."""
-    fleet = Fleet(engine, tmp_path, 900)
+    fleet = Fleet(engine, tmp_path, 30)
 
     def says(command: str, *words: str) -> str:
         assert main(["workers", command, fleet.url, *words, *fleet.access_options]) == 0
@@ -149,9 +132,9 @@ def test_the_command_changes_the_numbers(
 
     says("reserve", "3-7")
     says("free", "5", "--yes")
-    assert "raised 898 numbers; none begins before " in says("raise", "--worker-window", "1h")
+    assert "raised 28 numbers; none begins before " in says("raise", "--worker-window", "1h")
     rows = json.loads(says("list", "--json"))["numbers"]
-    assert [row["number"] for row in rows] == list(range(3, 901))
+    assert [row["number"] for row in rows] == list(range(3, 31))
     assert [row["number"] for row in rows if row["state"] == "reserved"] == [3, 4, 6, 7]
     assert all(row["until_in"] > 3000 for row in rows)
 
@@ -194,3 +177,27 @@ def test_without_a_majority_nothing_is_confirmed(engine: AnyEngine, tmp_path: Pa
             assert found.record == last
 
     trio.run(write)
+
+
+@pytest.mark.parametrize("engine", ["zookeeper"], indirect=True)
+def test_a_first_connection_may_take_longer_than_a_question(
+    engine: AnyEngine, tmp_path: Path
+) -> None:
+    """The next question goes on with it, and does not begin a new one."""
+    fleet = Fleet(engine, tmp_path, 3)
+
+    async def ask() -> None:
+        async with trio.open_nursery() as nursery:
+            proxy = Proxy([port for _, port in parse(fleet.url).hosts][:1])
+            await nursery.start(proxy.run)
+            proxy.hold()
+            url = f"zk://127.0.0.1:{proxy.ports[0]}/{fleet.namespace}"
+            async with connect(parse(url), Access()) as registers:
+                with pytest.raises(Away, match=r"^no connection within "):
+                    await registers.meta()
+                proxy.deliver()
+                assert await registers.meta() is not None
+            assert proxy.connections == 1
+            nursery.cancel_scope.cancel()
+
+    trio.run(ask)

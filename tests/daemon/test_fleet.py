@@ -140,7 +140,6 @@ def test_snowflakes_refused_in_a_fleet_are_logged_without_advice_that_was_follow
 @pytest.mark.skipif(platform.machine() not in SOCKET_CALLS, reason="a call without a number here")
 @pytest.mark.parametrize("url", ["etcd://h1/uuidd", "zk://[::1]/uuidd", "postgresql://u@h1/ids"])
 def test_a_service_without_network_says_how_to_allow_it(url: str) -> None:
-    """In the one line of its log on the engine, and in its status."""
     with Daemon(f"--worker={url}", wrap=offline) as daemon:
         away = until(lambda: [line for line in daemon.lines if " away: " in line])
         why = daemon.call("status")["worker"]["why"]

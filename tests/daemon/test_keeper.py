@@ -124,7 +124,6 @@ async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) ->
 
 
 async def test_a_claim_is_renewed_when_half_of_the_window_is_over(engine: Engine) -> None:
-    """Not long before; the fence then moves to what was written."""
     host = Host(engine)
     async with host.running():
         before, questions = host.claim.until, engine.questions
@@ -299,7 +298,6 @@ async def test_a_lost_answer_to_a_renewal_does_not_move_the_fence(engine: Engine
 async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Both hosts are named in the log."""
     host = Host(engine, low=3, high=4)
     async with host.running():
         before = host.claim

@@ -67,7 +67,6 @@ async def test_with_raising_it_begins_after_the_time_of_its_host(engine: Engine)
 async def test_a_host_that_the_backup_knows_keeps_its_number_through_raising(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It does not even notice."""
     host = Host(engine, low=3, high=3)
     async with host.running():
         backup, first = dict(engine.kept), host.claim

@@ -53,7 +53,6 @@ def renew(engine: Engine) -> None:
 
 
 async def test_the_refusal_says_which_number_is_next_and_when(engine: Engine) -> None:
-    """The earliest of all, if its holder does not renew it."""
     (host,) = hosts(engine, 1)
     async with host.running():
         why = (
@@ -65,7 +64,6 @@ async def test_the_refusal_says_which_number_is_next_and_when(engine: Engine) ->
 
 
 def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
-    """The earliest of the others is."""
     reserved = Found(Record("0" * 16, 5, held=False, reserved=True), "1")
     later, sooner = (Found(Record("0" * 16, until, held=True), "1") for until in (9, 8))
     registers: dict[int, Found | str] = {3: "garbage", 4: reserved, 5: later, 6: sooner}
@@ -85,7 +83,6 @@ def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
 async def test_the_log_says_once_that_all_are_taken(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Though another number is next after some time."""
     caplog.set_level(logging.INFO)
     (host,) = hosts(engine, 1)
     async with host.running():
@@ -97,7 +94,6 @@ async def test_the_log_says_once_that_all_are_taken(
 
 
 async def test_a_number_that_is_let_go_is_another_hosts_soon(engine: Engine) -> None:
-    """Without a look at the others."""
     (host,) = hosts(engine, 1)
     async with host.running():
         await trio.sleep(100)
@@ -109,7 +105,6 @@ async def test_a_number_that_is_let_go_is_another_hosts_soon(engine: Engine) -> 
 async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(
     engine: Engine,
 ) -> None:
-    """Not some seconds later."""
     (host,) = hosts(engine, 1)
     async with host.running():
         await trio.sleep(WINDOW + HOLD + 3 - 1.1)
@@ -171,7 +166,6 @@ async def test_a_number_that_is_not_this_hosts_to_have_is_left(engine: Engine) -
 
 
 async def test_a_host_that_waits_stops_at_once(engine: Engine) -> None:
-    """It has nothing to let go."""
     (host,) = hosts(engine, 1)
     async with host.running():
         before = dict(engine.kept)

@@ -242,13 +242,8 @@ async def _chaos(engine: AnyEngine, folder: Path, seconds: float, seed: int) -> 
 
 def run(name: str, seconds: float, seed: int, *, say: Callable[[str], object] = str) -> Seen:
     """Return what was seen in so many seconds of chaos with the engine *name*."""
-    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as path:
-        folder = Path(path)
-        folder.chmod(0o755)
-        own = folder / "engine"
-        own.mkdir(mode=0o755)
-        with running(KINDS[name](own)) as engine:
-            seen = trio.run(_chaos, engine, folder, seconds, seed)
+    with running(KINDS[name]) as engine, TemporaryDirectory(prefix="uuidd-", dir="/tmp") as path:
+        seen = trio.run(_chaos, engine, Path(path), seconds, seed)
     for line, count in seen.refusals.most_common(8):
         say(f"{count:6}  {line}")
     say(seen.report())

@@ -12,9 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import trio
 
@@ -115,10 +113,10 @@ async def _start(url: str, access: Access, hosts: int, window: float, seconds: f
     return Crowd(hosts, took, numbers, claimed, rate)
 
 
-def run(engine: AnyEngine, folder: Path, hosts: int, *, window: float, seconds: float) -> Crowd:
+def run(engine: AnyEngine, hosts: int, *, window: float, seconds: float) -> Crowd:
     """Return what is seen when so many hosts start at once, and then hold for so many seconds."""
     return trio.run(
-        _start, engine.url("uuidd/crowd"), access_to(engine, folder), hosts, window, seconds
+        _start, engine.url("uuidd/crowd"), access_to(engine, engine.folder), hosts, window, seconds
     )
 
 
@@ -130,12 +128,8 @@ def main() -> int:
     parser.add_argument("--window", type=float, default=600, help="of the hosts, in seconds")
     parser.add_argument("--seconds", type=float, default=0, help="to hold the numbers")
     given = parser.parse_args()
-    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "engine").mkdir(mode=0o755)
-        with running(KINDS[given.engine](folder / "engine")) as engine:
-            crowd = run(engine, folder, given.hosts, window=given.window, seconds=given.seconds)
+    with running(KINDS[given.engine]) as engine:
+        crowd = run(engine, given.hosts, window=given.window, seconds=given.seconds)
     sys.stdout.write(crowd.report() + "\n")
     return 0
 

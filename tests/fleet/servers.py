@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 from tests.fleet.nodes import STARTED_SECONDS, Certificates, Nodes, free_port
 from tests.rig import until
@@ -266,16 +267,24 @@ def access_to(engine: AnyEngine, folder: Path) -> Access:
     return Access(secret=folder / "secret")
 
 
+_Engine = TypeVar("_Engine", bound=AnyEngine)
+
+
 @contextmanager
-def running(engine: AnyEngine) -> Iterator[AnyEngine]:
-    """Start all nodes, and end them after the block, also when it fails."""
-    try:
-        for node in range(getattr(engine, "count", 1)):
-            engine.start(node)
-        until(engine.ready, STARTED_SECONDS, instead=engine.nodes.log)
-        yield engine
-    finally:
-        engine.nodes.close()
+def running(make: Callable[[Path], _Engine]) -> Iterator[_Engine]:
+    """Start all nodes of what *make* makes in a new folder; end them also if the block fails."""
+    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
+        folder = Path(name)
+        # PostgreSQL's user looks into it.
+        folder.chmod(0o755)
+        engine = make(folder)
+        try:
+            for node in range(getattr(engine, "count", 1)):
+                engine.start(node)
+            until(engine.ready, STARTED_SECONDS, instead=engine.nodes.log)
+            yield engine
+        finally:
+            engine.nodes.close()
 
 
 def _listens(port: int) -> bool:

@@ -31,7 +31,6 @@ def test_a_url_names_hosts_and_a_namespace() -> None:
 
 
 def test_a_url_of_a_database_may_name_a_namespace() -> None:
-    """And has the parameters that libpq knows."""
     found = parse("postgresql://fleet@h1:5433,h2/ids/prod?sslmode=verify-full")
     assert found.hosts == (("h1", 5433), ("h2", 5432))
     assert (found.user, found.database, found.path) == ("fleet", "ids", "prod")
@@ -40,7 +39,6 @@ def test_a_url_of_a_database_may_name_a_namespace() -> None:
 
 
 def test_a_url_of_a_folder_names_it() -> None:
-    """And nothing else."""
     assert parse("folder:///srv/numbers").path == "/srv/numbers"
 
 
@@ -96,7 +94,6 @@ def test_a_password_in_the_url_is_refused_and_not_shown(url: str) -> None:
 def test_a_missing_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the command that installs it into the environment of this uuidd."""
     monkeypatch.setitem(sys.modules, "kazoo", None)
     monkeypatch.setattr(sys, "prefix", "/opt/my uuidd")
     assert main(["workers", "init", "zk://h1/uuidd"]) == 1
@@ -132,7 +129,6 @@ def test_a_secret_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> N
 
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "nul\0", "x" * 5000])
 def test_a_file_without_one_line_holds_no_secret(tmp_path: Path, text: str) -> None:
-    """Its content is not shown."""
     with pytest.raises(Refused, match=r"file does not hold one line of text$"):
         secret(Access("me", written(tmp_path, text)))
 
@@ -171,7 +167,6 @@ def test_what_libpq_does_not_know_is_refused() -> None:
 
 
 def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
-    """At the start, with the files' names."""
     path = written(tmp_path, "no certificate")
     with pytest.raises(Refused, match=f"^--worker-ca: {path} holds no certificates: "):
         check(parse("zks://h1/uuidd"), Access(ca=path))
@@ -189,7 +184,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_name_without_a_slash_is_a_credential() -> None:
-    """As systemd's LoadCredential= passes it."""
     assert place("--worker-secret", "db", "/run/credentials/x") == Path("/run/credentials/x/db")
     assert place("--worker-secret", "/etc/db", None) == Path("/etc/db")
     with pytest.raises(Refused, match=r"CREDENTIALS_DIRECTORY is not set; write \./db"):

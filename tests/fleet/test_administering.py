@@ -215,7 +215,6 @@ def test_a_held_number_is_freed(fleet: Fleet, options: list[str], until: int) ->
 
 
 def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the host, and what is left of its time."""
     fleet.made("--epoch", "2015-01-01T00:00:00Z")
     fleet.write(17, HELD)
     assert main(["workers", fleet.url]) == 0
@@ -225,7 +224,6 @@ def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixtu
 
 
 def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) -> None:
-    """With the reason."""
     fleet.made("--reserve", "5")
     (register,) = tmp_path.glob("numbers/*/0005")
     register.write_text("1\ngarbage\n")
@@ -234,7 +232,6 @@ def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) 
 
 
 def test_a_free_number_is_reserved_and_freed_again(fleet: Fleet) -> None:
-    """It begins a minute from now then."""
     fleet.made()
     assert "numbers reserved: 1; no new host gets them" in fleet.says("reserve", "5")
     assert fleet.read(5).reserved
@@ -267,7 +264,6 @@ class Terminal(io.StringIO):
 def test_only_a_yes_at_the_terminal_frees_a_number(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
-    """Also if the input ends there."""
     fleet.made().write(17, HELD)
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     if typed == "y\n":
@@ -302,13 +298,11 @@ def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:
     ],
 )
 def test_wrong_usage_names_the_value(fleet: Fleet, command: str, error: str) -> None:
-    """And ends with status 2."""
     name, *words = command.split()
     assert error in fleet.is_misused(name, *words)
 
 
 def test_an_engine_without_an_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With its name."""
     assert main(["workers", "etcd://127.0.0.1:1/uuidd"]) == 1
     assert capsys.readouterr().err.startswith(
         "uuidd: etcd 127.0.0.1:1 gives no answer: cannot connect"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import pytest
@@ -27,16 +26,14 @@ Connected = Callable[[], AbstractAsyncContextManager[Registers]]
 
 
 @pytest.fixture(scope="session")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], AnyEngine]]:
+def engines() -> Iterator[Callable[[str], AnyEngine]]:
     """What starts a real engine, or finds that it runs."""
     made: dict[str, AnyEngine] = {}
     with ExitStack() as stack:
 
         def engine(name: str) -> AnyEngine:
             if name not in made:
-                folder = Path(stack.enter_context(TemporaryDirectory(prefix="uuidd-", dir="/tmp")))
-                folder.chmod(0o755)
-                made[name] = stack.enter_context(running(KINDS[name](folder)))
+                made[name] = stack.enter_context(running(KINDS[name]))
             return made[name]
 
         yield engine
@@ -63,7 +60,6 @@ async def made(engine: Registers, **registers: Record) -> None:
 
 
 async def test_a_namespace_is_there_once_it_is_made(connected: Connected) -> None:
-    """For all who connect."""
     async with connected() as engine, connected() as other:
         assert await engine.meta() is None
         await made(engine)
@@ -71,7 +67,6 @@ async def test_a_namespace_is_there_once_it_is_made(connected: Connected) -> Non
 
 
 async def test_a_namespace_is_made_once(connected: Connected) -> None:
-    """Another attempt changes nothing."""
     async with connected() as engine:
         await made(engine)
         with pytest.raises(Changed):
@@ -113,7 +108,6 @@ async def test_nothing_can_be_asked_before_the_namespace(connected: Connected) -
 
 
 async def test_a_register_is_read_as_it_was_written(connected: Connected) -> None:
-    """Also by others; one that was never written is None."""
     async with connected() as engine, connected() as other:
         await made(engine)
         assert await other.meta() == META
@@ -126,7 +120,6 @@ async def test_a_register_is_read_as_it_was_written(connected: Connected) -> Non
 
 
 async def test_a_register_is_made_once(connected: Connected) -> None:
-    """Of two who make it one is refused."""
     async with connected() as engine:
         await made(engine)
         await engine.write(17, RECORD, None)
@@ -154,7 +147,6 @@ async def test_a_register_is_replaced_as_it_was_read(connected: Connected) -> No
 
 
 async def test_of_many_writers_one_wins(connected: Connected) -> None:
-    """All others are told."""
     async with connected() as engine:
         await made(engine)
         found = await engine.write(17, RECORD, None)
@@ -180,7 +172,6 @@ async def test_of_many_writers_one_wins(connected: Connected) -> None:
 
 
 async def test_all_registers_are_read_at_once(connected: Connected) -> None:
-    """With the versions to replace them by."""
     async with connected() as engine:
         await made(engine, _3=RECORD, _1023=replace(RECORD, until=150))
         found = await engine.all()
@@ -223,7 +214,6 @@ async def test_who_waits_may_miss_a_number_that_many_let_go_beside(
 async def test_what_is_no_word_of_ours_about_a_number_that_was_let_go_is_replaced(
     tmp_path: Path,
 ) -> None:
-    """By the next number that is let go."""
     folder = Folder()
     engine = Registers(folder, parse(f"folder://{tmp_path}/numbers"))
     await made(engine)
@@ -243,14 +233,12 @@ def test_no_write_makes_the_folder_of_a_namespace_again(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_has_no_keys(tmp_path: Path) -> None:
-    """Nor one whose place a file has."""
     assert Folder().list(f"{tmp_path}/gone/", values=True) == {}
     (tmp_path / "file").touch()
     assert Folder().get(f"{tmp_path}/file/7") is None
 
 
 def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """In one line."""
     (tmp_path / "file").touch()
     with pytest.raises(Away, match="file/: Not a directory"):
         Folder().list(f"{tmp_path}/file/", values=True)

@@ -94,7 +94,6 @@ async def slowly(stream: trio.SocketStream) -> None:
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("serve", [nothing, garbage, slowly])
 async def test_an_engine_without_a_useful_answer_is_away(url: str, serve: Serve) -> None:
-    """Also one that goes on answering."""
     async with served(serve) as host:
         await asked(url.format(host))
 
@@ -102,14 +101,12 @@ async def test_an_engine_without_a_useful_answer_is_away(url: str, serve: Serve)
 @pytest.mark.thorough
 @pytest.mark.parametrize("url", URLS)
 async def test_an_engine_that_nobody_serves_is_away(url: str) -> None:
-    """The line says that there was no connection."""
     async with served(nothing) as host:
         pass
     assert "connect" in (await asked(url.format(host))).lower()
 
 
 async def test_why_no_host_of_etcd_was_reached_is_one_cause() -> None:
-    """The system's word."""
     async with served(nothing) as host:
         pass
     line = await asked(f"etcd://{host}/uuidd")
@@ -135,7 +132,6 @@ async def test_a_host_of_etcd_that_lets_nobody_connect_is_given_up_soon() -> Non
     [(ValueError("bad\nkey"), "ValueError: bad key"), (TimeoutError(), "TimeoutError")],
 )
 def test_the_reason_of_an_error_is_one_line(error: Exception, line: str) -> None:
-    """Also of one that a library has without words."""
     assert reason(error) == line
 
 
@@ -171,7 +167,6 @@ async def test_the_next_host_is_asked() -> None:
 
 
 async def test_garbage_in_the_namespace_is_named() -> None:
-    """With its key."""
     key = base64.b64encode(b"/uuidd/meta")
     body = b'{"kvs": [{"key": "%b", "value": "eA==", "mod_revision": "5"}]}' % key
     async with (

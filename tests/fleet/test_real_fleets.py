@@ -7,7 +7,6 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import trio
@@ -28,11 +27,8 @@ pytestmark = pytest.mark.thorough
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[AnyEngine]:
     """A real engine that runs."""
-    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        with running(KINDS[request.param](folder)) as engine:
-            yield engine
+    with running(KINDS[request.param]) as engine:
+        yield engine
 
 
 def test_a_clean_stop_hands_the_number_to_a_host_that_waits(
@@ -80,7 +76,6 @@ def test_while_the_engine_is_away_other_kinds_go_on(engine: AnyEngine, tmp_path:
 
 
 def test_a_host_whose_number_was_taken_claims_another(engine: AnyEngine, tmp_path: Path) -> None:
-    """The log names the other host."""
     fleet = Fleet(engine, tmp_path, 4)
     with Daemon(*fleet.options) as daemon:
         number, _, _ = take(daemon)
@@ -109,7 +104,6 @@ def test_a_host_goes_on_while_a_minority_of_the_nodes_is_away(
 
 @pytest.mark.parametrize("engine", ["etcd"], indirect=True)
 def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) -> None:
-    """The daemon says so, and Snowflakes end."""
     assert isinstance(engine, Etcd)
     fleet = Fleet(engine, tmp_path, 3)
     with Daemon(*fleet.options) as daemon:
@@ -123,7 +117,6 @@ def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) 
 def test_the_command_changes_the_numbers(
     engine: AnyEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As it does in a folder."""
     fleet = Fleet(engine, tmp_path, 30)
 
     def says(command: str, *words: str) -> str:

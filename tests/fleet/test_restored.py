@@ -6,7 +6,6 @@ import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 import trio
@@ -32,11 +31,8 @@ LONG = ("--worker-window=1h", "--worker-hold=1h")
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Iterator[Etcd | Zookeeper | Postgresql]:
     """A real engine with one node."""
-    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        with running(ENGINES[request.param](folder)) as engine:
-            yield engine
+    with running(ENGINES[request.param]) as engine:
+        yield engine
 
 
 def raise_numbers(fleet: Fleet) -> None:

@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -33,31 +32,25 @@ pytestmark = [
 META = Meta("0123456789abcdef", 1288834974657)
 RECORD = Record("fedcba9876543210", 139, held=True)
 
-KINDS: dict[str, Callable[[Path, Certificates], AnyEngine]] = {
-    "etcd": lambda folder, files: Etcd(folder, 1, files),
-    "zookeeper": lambda folder, files: Zookeeper(folder, 1, files),
-    "postgresql": Postgresql,
+KINDS: dict[str, Callable[[Path], AnyEngine]] = {
+    "etcd": lambda folder: Etcd(folder, 1, Certificates.made(folder)),
+    "zookeeper": lambda folder: Zookeeper(folder, 1, Certificates.made(folder)),
+    "postgresql": lambda folder: Postgresql(folder, Certificates.made(folder)),
 }
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def secured(request: pytest.FixtureRequest) -> Iterator[tuple[str, Access]]:
     """The URL of a namespace in an engine that asks for a certificate and a password, and both."""
-    with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        files = Certificates.made(folder)
-        (folder / "secret").write_text(PASSWORD)
-        (folder / "secret").chmod(0o600)
-        access = Access(
-            USER, folder / "secret", files["ca.pem"], files["client.pem"], files["client.key"]
-        )
-        own = folder / "engine"
-        own.mkdir(mode=0o755)
-        with running(KINDS[request.param](own, files)) as engine:
-            if isinstance(engine, Etcd):
-                with_users(engine)
-            yield engine.url("uuidd/prod"), access
+    with running(KINDS[request.param]) as engine:
+        files, secret = engine.certificates, engine.folder / "secret"
+        assert files is not None
+        secret.write_text(PASSWORD)
+        secret.chmod(0o600)
+        if isinstance(engine, Etcd):
+            with_users(engine)
+        access = Access(USER, secret, files["ca.pem"], files["client.pem"], files["client.key"])
+        yield engine.url("uuidd/prod"), access
 
 
 def with_users(engine: Etcd) -> None:
@@ -78,7 +71,6 @@ def with_users(engine: Etcd) -> None:
 async def test_a_certificate_and_a_password_let_the_daemon_in(
     secured: tuple[str, Access],
 ) -> None:
-    """It makes a namespace, writes and reads."""
     url, access = secured
     async with connect(parse(url), access) as engine:
         if await engine.meta() is None:
@@ -125,7 +117,6 @@ async def test_an_engine_with_the_name_of_another_is_refused(secured: tuple[str,
 
 
 async def test_without_a_certificate_the_engine_refuses(secured: tuple[str, Access]) -> None:
-    """It asks for one."""
     url, access = secured
     await away(url, replace(access, cert=None, key=None))
 

@@ -59,28 +59,17 @@ async def made(engine: Registers, **registers: Record) -> None:
     assert await engine.meta() == META
 
 
-async def test_a_namespace_is_there_once_it_is_made(connected: Connected) -> None:
+async def test_a_namespace_is_made_once_with_its_first_registers(connected: Connected) -> None:
+    """So nobody takes a number before it is reserved. Another attempt changes nothing."""
     async with connected() as engine, connected() as other:
         assert await engine.meta() is None
-        await made(engine)
-        assert await other.meta() == META
-
-
-async def test_a_namespace_is_made_once(connected: Connected) -> None:
-    async with connected() as engine:
-        await made(engine)
+        with pytest.raises(RuntimeError, match="the namespace is asked for first"):
+            await engine.read(3)
+        await made(engine, _3=RECORD, _5=replace(RECORD, reserved=True))
         with pytest.raises(Changed):
             await engine.create(replace(META, id="f" * 16), {})
-        assert await engine.meta() == META
-
-
-async def test_a_namespace_has_its_first_registers_from_the_beginning(
-    connected: Connected,
-) -> None:
-    """So nobody takes a number before it is reserved."""
-    async with connected() as engine:
-        await made(engine, _3=RECORD, _5=replace(RECORD, reserved=True))
-        assert await engine.taken() == {3, 5}
+        assert await engine.meta() == await other.meta() == META
+        assert await other.taken() == {3, 5}
 
 
 async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected) -> None:
@@ -100,13 +89,6 @@ async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected
         assert await engine.freed() == await other.freed() == Freed(2, 9)
 
 
-async def test_nothing_can_be_asked_before_the_namespace(connected: Connected) -> None:
-    """Its id is in every path."""
-    async with connected() as engine:
-        with pytest.raises(RuntimeError):
-            await engine.read(3)
-
-
 async def test_a_register_is_read_as_it_was_written(connected: Connected) -> None:
     async with connected() as engine, connected() as other:
         await made(engine)
@@ -119,22 +101,13 @@ async def test_a_register_is_read_as_it_was_written(connected: Connected) -> Non
         assert await other.taken() == {17}
 
 
-async def test_a_register_is_made_once(connected: Connected) -> None:
-    async with connected() as engine:
-        await made(engine)
-        await engine.write(17, RECORD, None)
-        with pytest.raises(Changed):
-            await engine.write(17, replace(RECORD, claim="0" * 16), None)
-        found = await engine.read(17)
-        assert found is not None
-        assert found.record == RECORD
-
-
 async def test_a_register_is_replaced_as_it_was_read(connected: Connected) -> None:
-    """And not once it has been written again, though with the same content."""
+    """It is made once. Once it was written again it is another, though with the same content."""
     async with connected() as engine:
         await made(engine)
         first = await engine.write(17, RECORD, None)
+        with pytest.raises(Changed):
+            await engine.write(17, replace(RECORD, claim="0" * 16), None)
         second = await engine.write(17, replace(RECORD, until=140), first)
         third = await engine.write(17, RECORD, second)
         for old in (first, second):

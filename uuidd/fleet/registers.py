@@ -18,7 +18,7 @@ import trio
 
 from uuidd.fleet import engines
 from uuidd.fleet.address import Access, Address
-from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry, Version, one_line
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry, Version
 from uuidd.fleet.record import (
     Found,
     Meta,
@@ -207,7 +207,7 @@ def reason(error: Exception) -> str:
     """Return as one line why an engine gave no answer; *error* may be one of its library."""
     if isinstance(error, (Away, UnreadableError)):
         return str(error)
-    return f"{type(error).__name__}: {one_line(error)}".removesuffix(": ")
+    return engines.named(error)
 
 
 def _found(entry: Entry, key: str) -> Found:

@@ -193,6 +193,11 @@ def check_network() -> None:
     )
 
 
+def named(error: Exception) -> str:
+    """Return an error of an engine's library as a line, with its name."""
+    return f"{type(error).__name__}: {one_line(error)}".removesuffix(": ")
+
+
 def one_line(text: object) -> str:
     """Return an engine's own words as a line that can be logged, of 200 characters at most."""
     words = " ".join(str(text).split())

@@ -24,6 +24,7 @@ from uuidd.fleet.engines import (
     Changed,
     Entry,
     Version,
+    named,
     one_line,
 )
 
@@ -175,7 +176,7 @@ class Etcd:
         except OSError as error:
             raise Away(f"no answer from {name}: {_words(error)}") from error
         except HTTPException as error:
-            raise Away(f"{type(error).__name__}: {one_line(error)}") from error
+            raise Away(named(error)) from error
         finally:
             connection.close()
         try:

@@ -24,6 +24,7 @@ from uuidd.fleet.engines import (
     Changed,
     Entry,
     Version,
+    named,
     one_line,
 )
 from uuidd.refused import Refused
@@ -123,7 +124,7 @@ class Postgresql:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            raise Away(f"{type(error).__name__}: {one_line(error)}") from error
+            raise Away(named(error)) from error
         finally:
             self._asking = False
 

@@ -34,6 +34,7 @@ from uuidd.fleet.engines import (
     Changed,
     Entry,
     Version,
+    named,
     one_line,
 )
 
@@ -149,7 +150,7 @@ class Zookeeper:
         if isinstance(error, NoAuthError):
             user = f"the user {self._user}" if self._user else "those without a user"
             return Away(f"it refuses {user} at {self._path}")
-        return Away(f"{type(error).__name__} {one_line(error)}".strip())
+        return Away(named(error))
 
 
 def _is_connecting(client: KazooClient) -> bool:

@@ -15,10 +15,10 @@
  *    read its attribute *next*. Thus a child has no id of its parent's, wherever in these files it was
  *    forked, by whatever thread or handler.
  * 4. Python code can run while an id is made where objects are allocated that the garbage collector
- *    tracks, where a clock or a source of random bytes other than the system's is called, where
- *    uuid.UUID is called, and where a source or a Cutter ends. It may draw ids, fork, and change the
- *    Cutter. So UTC is read again after it, nothing of a source is kept over it, and the look at the
- *    life comes after it. A Draw lets go of a Cutter while it has no id.
+ *    tracks, where a clock or a source of random bytes other than the system's is called, and where a
+ *    source or a Cutter ends. It may draw ids, fork, and change the Cutter. So before a place is
+ *    reserved, UTC is read again after it. The look at the life comes last. A Draw lets go of a
+ *    Cutter while it has no id.
  * 5. Random bytes are read ahead, 1 KiB at most, and twice as many each time that they are used up.
  *    They are dropped after 1 ms (or max_age), when UTC is set back, and with the source, so also when
  *    the machine was cloned. They are wiped as they are used.
@@ -33,13 +33,6 @@
 static const char *const KIND_NAMES[KINDS] = {KINDS_IN_ORDER(NAME)};
 static const char *const FORM_NAMES[FORMS] = {"uuid", "text", "int", "bytes"};
 
-static struct PyModuleDef core_module;
-
-State *state_of(PyTypeObject *type)
-{
-    return PyModule_GetState(PyType_GetModuleByDef(type, &core_module));
-}
-
 static int index_of(const char *what, PyObject *name, const char *const *names, int count)
 {
     for (int at = 0; PyUnicode_Check(name) && at < count; at++)
@@ -49,60 +42,45 @@ static int index_of(const char *what, PyObject *name, const char *const *names, 
     return -1;
 }
 
-int kind_of(PyObject *name)
+int read_kind(PyObject *name, void *kind)
 {
-    return index_of("kind", name, KIND_NAMES, KINDS);
+    int found = index_of("kind", name, KIND_NAMES, KINDS);
+    *(enum kind *)kind = (enum kind)found;
+    return found >= 0;
 }
 
-int form_of(PyObject *name)
+int read_form(PyObject *name, void *form)
 {
-    return index_of("form", name, FORM_NAMES, FORMS);
+    int found = index_of("form", name, FORM_NAMES, FORMS);
+    *(enum form *)form = (enum form)found;
+    return found >= 0;
 }
 
-static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
+static int add_type(PyObject *module, PyType_Spec *spec)
 {
-    PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
-    if (type && PyModule_AddType(module, type) < 0)
-        Py_CLEAR(type);
-    return type;
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    int added = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
+    Py_XDECREF(type);
+    return added;
 }
 
 static int core_exec(PyObject *module)
 {
-    State *state = PyModule_GetState(module);
-    if (find_uuids(&state->uuids) < 0
+    if (find_uuids(PyModule_GetState(module)) < 0
         || PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
         || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0
-        || !(state->cutter = add_type(module, &cutter_spec)))
+        || add_type(module, &cutter_spec) < 0)
         return -1;
-    PyTypeObject *draw = add_type(module, &draw_spec);
-    Py_XDECREF(draw);
-    return draw ? 0 : -1;
+    return add_type(module, &draw_spec);
 }
 
-static int core_traverse(PyObject *module, visitproc visit, void *arg)
-{
-    State *state = PyModule_GetState(module);
-    Py_VISIT(state->cutter);
-    return 0;
-}
-
-static int core_clear(PyObject *module)
-{
-    State *state = PyModule_GetState(module);
-    Py_CLEAR(state->cutter);
-    return 0;
-}
-
+/* Not before, because each Cutter uses them. */
 static void core_free(void *module)
 {
-    /* Not before: each Cutter uses them. */
-    struct uuids *uuids = &((State *)PyModule_GetState(module))->uuids;
-    core_clear(module);
+    struct uuids *uuids = PyModule_GetState(module);
     Py_CLEAR(uuids->type);
     Py_CLEAR(uuids->safe);
     Py_CLEAR(uuids->unknown);
-    Py_CLEAR(uuids->names);
 }
 
 static PyModuleDef_Slot core_slots[] = {
@@ -119,21 +97,12 @@ static PyModuleDef_Slot core_slots[] = {
 static struct PyModuleDef core_module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "uuidd_client._core",
-    .m_size = sizeof(State),
+    .m_size = sizeof(struct uuids),
     .m_slots = core_slots,
-    .m_traverse = core_traverse,
-    .m_clear = core_clear,
     .m_free = core_free,
 };
 
 PyMODINIT_FUNC PyInit__core(void)
 {
-    /* Structures differ between versions of CPython. The name of the file says which it is for, but
-     * files are renamed. */
-    if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
-        PyErr_Format(PyExc_ImportError, "it is for Python %d.%d, and this is %lu.%lu",
-                     PY_MAJOR_VERSION, PY_MINOR_VERSION, Py_Version >> 24, Py_Version >> 16 & 0xFF);
-        return NULL;
-    }
     return PyModuleDef_Init(&core_module);
 }

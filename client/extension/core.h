@@ -23,45 +23,32 @@
 
 enum form { AS_UUID, AS_TEXT, AS_INT, AS_BYTES, FORMS };
 
-/* How a uuid.UUID is made: by writing its two attributes where the type has them or, if int_at is 0,
- * by calling the type with *names* of arguments. */
+/* What the module of an interpreter keeps: the class uuid.UUID, where its objects have their two
+ * attributes, and what the second of them can be. */
 struct uuids {
     PyTypeObject *type;
-    PyObject *safe, *unknown, *names;
+    PyObject *safe, *unknown;
     Py_ssize_t int_at, safe_at;
 };
 
-/* What the module keeps. */
-typedef struct {
-    PyTypeObject *cutter;
-    struct uuids uuids;
-} State;
-
-State *state_of(PyTypeObject *type);
-
-/* Return which of the names it is; -1 with an exception. */
-int kind_of(PyObject *name);
-int form_of(PyObject *name);
+/* These read an enum kind and an enum form, for "O&" of PyArg_ParseTuple. */
+int read_kind(PyObject *name, void *kind);
+int read_form(PyObject *name, void *form);
 
 /* --- objects.c */
 
 /* Imports uuid; -1 with an exception. */
 int find_uuids(struct uuids *uuids);
 
-/* Returns a UUID without its attributes; NULL with an exception. */
-PyObject *new_uuid(const struct uuids *uuids);
-
-/* Returns an id in a form. A UUID whose type need not be called is the object uuid, which has been
- * allocated before; this function takes its reference. */
+/* Returns an id in a form; NULL with an exception. */
 PyObject *id_object(const struct uuids *uuids, enum kind kind, enum form form,
-                    const struct bits *id, bool safe, PyObject *uuid);
-
-/* Reads an Origin (layouts.py); -1 with an exception. */
-int read_origin(PyObject *value, struct origin *origin);
+                    const struct bits *id, bool safe);
 
 /* --- cutter.c */
 
 typedef struct cutter Cutter;
+
+bool is_cutter(PyObject *object);
 
 /* Returns the next id; NULL without an exception if there has to be a refill. */
 PyObject *cut_one(Cutter *cut, enum kind kind, enum form form);

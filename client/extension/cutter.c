@@ -15,8 +15,8 @@
 /* How many ticks before the latest a list begins, so that the next lists have ticks too. */
 #define LONGEST_SPARE 5000
 
-/* How long random bytes are kept, in nanoseconds, and how many are read at first, and at most. */
-#define LONGEST_KEPT 1000000
+/* How many ticks random bytes are kept, and how many bytes are read at first, and at most. */
+#define LONGEST_KEPT 10000
 #define FIRST_RANDOM 128
 #define MOST_RANDOM_KEPT 1024
 
@@ -27,13 +27,13 @@
 struct source {
     int64_t first, end, since, until;
     struct origin origin;
-    bool safe, lane;
+    int safe, lane;
     const uint64_t *horizon, *token;
     uint64_t value;
 };
 
-/* Random bytes that were read at *begin*, in nanoseconds of UTC: the first *left* ones are left of
- * about *size*. */
+/* Random bytes that were read at the tick *begin*, and are kept for *age* ticks: the first *left* ones
+ * are left of about *size*. */
 struct pool {
     uint8_t bytes[MOST_RANDOM_KEPT + MOST_RANDOM];
     size_t size, left;
@@ -49,7 +49,7 @@ struct cutter {
     struct source from;
     int64_t used, lag, spare;
     struct pool pool;
-    const struct uuids *uuids; /* Those of the type's State. */
+    const struct uuids *uuids;
 };
 
 /* FAILED is with an exception; after AGAIN the clock is read once more. */
@@ -57,30 +57,22 @@ enum found { NONE, AGAIN, FOUND, FAILED };
 
 /* --- time and random bytes */
 
-static int64_t tick_of(int64_t nanoseconds)
-{
-    int64_t ticks = nanoseconds / 100;
-    return UNIX_EPOCH + ticks - (nanoseconds % 100 < 0);
-}
-
-static enum found read_clock(Cutter *cut, int64_t *nanoseconds)
+/* Reads the tick of UTC now; -1 with an exception. */
+static int read_clock(Cutter *cut, int64_t *tick)
 {
     if (cut->clock == Py_None) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        *nanoseconds = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-        return FOUND;
+        *tick = UNIX_EPOCH + (int64_t)now.tv_sec * TICKS_PER_SECOND + now.tv_nsec / 100;
+        return 0;
     }
     PyObject *now = PyObject_CallNoArgs(cut->clock);
     if (!now)
-        return FAILED;
-    int overflow;
-    *nanoseconds = PyLong_AsLongLongAndOverflow(now, &overflow);
+        return -1;
+    long long nanoseconds = PyLong_AsLongLong(now);
     Py_DECREF(now);
-    if (*nanoseconds == -1 && !overflow && PyErr_Occurred())
-        return FAILED;
-    /* Of a clock that a test has set to before 1677 or after 2262: there are no such sources. */
-    return overflow ? NONE : FOUND;
+    *tick = UNIX_EPOCH + nanoseconds / 100 - (nanoseconds % 100 < 0);
+    return nanoseconds == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
 /* Fills bytes with random ones; -1 with an exception. */
@@ -117,33 +109,21 @@ static void drop_random(Cutter *cut)
     cut->pool.left = 0;
 }
 
-/* Takes the random bytes of one id. Returns 1 if the pool had none, so that they took some time or
- * even Python code, 0 if it had, -1 for an exception. */
-static int take_random(Cutter *cut, int64_t now, uint8_t *bytes, size_t size)
+/* Reads random bytes ahead for ids that take some each: as the first ones, or because those that were
+ * read before are used up. -1 with an exception. */
+static int read_ahead(Cutter *cut, size_t each, bool first)
 {
     struct pool *pool = &cut->pool;
-    int read = 0;
-    bool old = now < pool->begin || now - pool->begin >= pool->age;
-    if (old || pool->left < size) {
-        drop_random(cut);
-        pool->size = old || !pool->size ? FIRST_RANDOM : 2 * pool->size;
-        if (pool->size > MOST_RANDOM_KEPT)
-            pool->size = MOST_RANDOM_KEPT;
-        size_t wanted = pool->age ? pool->size - pool->size % size : size;
-        /* Python's source of random bytes may run code that makes an id, of bytes of its own. */
-        read = read_random(cut, pool->bytes, wanted) < 0 ? -1 : 1;
-        if (read > 0) {
-            pool->left = wanted;
-            pool->begin = now;
-        }
-    }
-    if (read >= 0) {
-        /* From the end, so what lies behind has been used before, and may be wiped once more. */
-        pool->left -= size;
-        memcpy(bytes, pool->bytes + pool->left, MOST_RANDOM);
-        memset(pool->bytes + pool->left, 0, MOST_RANDOM);
-    }
-    return read;
+    drop_random(cut);
+    pool->size = first || !pool->size ? FIRST_RANDOM : 2 * pool->size;
+    if (pool->size > MOST_RANDOM_KEPT)
+        pool->size = MOST_RANDOM_KEPT;
+    size_t wanted = pool->age ? pool->size - pool->size % each : each;
+    /* Python's source of random bytes may run code that makes an id, of bytes of its own. */
+    if (read_random(cut, pool->bytes, wanted) < 0)
+        return -1;
+    pool->left = wanted;
+    return 0;
 }
 
 /* --- places */
@@ -154,12 +134,13 @@ struct cut {
     bool safe;
 };
 
-/* Reserves up to count places of a source at UTC now; of one that is fresh, whatever UTC is. The
- * horizon is read after UTC, and the token last: see core/timeline/leases.py. */
-static enum found reserve(Cutter *cut, const struct source *from, bool fresh, int64_t now,
-                          int64_t count, struct cut *made)
+/* Reserves up to count places of a source at UTC now; of one that is not the cutter's, whatever UTC
+ * is. The horizon is read after UTC, and the token last: see core/timeline/leases.py. */
+static enum found reserve(Cutter *cut, const struct source *from, int64_t now, int64_t count,
+                          struct cut *made)
 {
-    if (!from->token || (!fresh && (now < from->since || now >= from->until))
+    bool own = from == &cut->from;
+    if (!from->token || (own && (now < from->since || now >= from->until))
         || (uint64_t)now >= load_acquire(from->horizon)
         || load_acquire(from->token) != from->value)
         return NONE;
@@ -185,22 +166,29 @@ static enum found reserve(Cutter *cut, const struct source *from, bool fresh, in
 /* Reserves one place, and takes the random bytes of an id of the kind. */
 static enum found reserve_one(Cutter *cut, enum kind kind, struct cut *made, uint8_t *random)
 {
+    struct pool *pool = &cut->pool;
     size_t size = random_size(kind, -1);
-    bool drawn = !size;
+    bool read = !size;
     for (int reading = 0; reading < MOST_READINGS; reading++) {
         int64_t now;
-        enum found found = read_clock(cut, &now);
-        if (found != FOUND)
-            return found;
-        if (!drawn) {
-            int read = take_random(cut, now, random, size);
-            if (read < 0)
+        if (read_clock(cut, &now) < 0)
+            return FAILED;
+        bool old = !read && (now < pool->begin || now - pool->begin >= pool->age);
+        if (old || pool->left < size) {
+            /* That took time, or even ran Python code. */
+            if (read_ahead(cut, size, old) < 0)
                 return FAILED;
-            drawn = true;
-            if (read)
-                continue;
+            pool->begin = now;
+            read = true;
+            continue;
         }
-        found = reserve(cut, &cut->from, false, tick_of(now), 1, made);
+        enum found found = reserve(cut, &cut->from, now, 1, made);
+        if (found == FOUND && size) {
+            /* What lies behind them has been used before, and may be wiped once more. */
+            pool->left -= size;
+            memcpy(random, pool->bytes + pool->left, MOST_RANDOM);
+            memset(pool->bytes + pool->left, 0, MOST_RANDOM);
+        }
         if (found != AGAIN)
             return found;
     }
@@ -209,13 +197,11 @@ static enum found reserve_one(Cutter *cut, enum kind kind, struct cut *made, uin
 
 PyObject *cut_one(Cutter *cut, enum kind kind, enum form form)
 {
-    PyObject *uuid = NULL, *made = NULL;
+    PyObject *made = NULL;
     uint8_t random[MOST_RANDOM];
     struct cut place = {0};
     enum found found;
 
-    if (form == AS_UUID && cut->uuids->int_at && !(uuid = new_uuid(cut->uuids)))
-        return NULL;
     Py_BEGIN_CRITICAL_SECTION(cut);
     found = reserve_one(cut, kind, &place, random);
     Py_END_CRITICAL_SECTION();
@@ -223,181 +209,131 @@ PyObject *cut_one(Cutter *cut, enum kind kind, enum form form)
         /* Those of a lane have 8 random bits less. */
         size_t spare = random_size(kind, -1) - random_size(kind, place.origin.lane);
         struct bits id = id_bits(kind, place.first, &place.origin, random + spare);
-        made = id_object(cut->uuids, kind, form, &id, place.safe, uuid);
-    } else
-        Py_XDECREF(uuid);
+        made = id_object(cut->uuids, kind, form, &id, place.safe);
+    }
     __atomic_thread_fence(__ATOMIC_ACQ_REL);
     if (made && !load(cut->alive))
         Py_CLEAR(made);
     return made;
 }
 
-/* --- many ids at once */
-
-static int read_source(PyObject *value, struct source *from);
-
-/* What many and packed are asked for, and the places that are reserved for it. */
-struct many {
-    enum kind kind;
-    struct cut cut;
-    /* Random bytes are read for some ids at a time. */
-    size_t size, left;
-    uint8_t bytes[2048];
-};
-
-/* Reserves places for many ids; -1 with an exception. There may be none. */
-static int reserve_many(Cutter *cut, struct many *many, PyObject *kind, long long count,
-                        PyObject *source)
-{
-    struct source from;
-    bool fresh = source != Py_None;
-    int found_kind = kind_of(kind);
-    if (found_kind < 0 || (fresh && read_source(source, &from) < 0))
-        return -1;
-    if (count < 0 || count > PY_SSIZE_T_MAX / MOST_BYTES) {
-        PyErr_Format(PyExc_ValueError, "count is %lld; it must be 0 or more", count);
-        return -1;
-    }
-    int64_t now;
-    enum found found = read_clock(cut, &now);
-    if (found == FOUND) {
-        Py_BEGIN_CRITICAL_SECTION(cut);
-        found = reserve(cut, fresh ? &from : &cut->from, fresh, tick_of(now), count, &many->cut);
-        Py_END_CRITICAL_SECTION();
-    }
-    if (found == FAILED)
-        return -1;
-    if (found != FOUND)
-        many->cut.count = 0;
-    many->kind = (enum kind)found_kind;
-    many->size = random_size(many->kind, many->cut.origin.lane);
-    many->left = 0;
-    return 0;
-}
-
-static const uint8_t *next_random(Cutter *cut, struct many *many, int64_t ids)
-{
-    if (!many->size)
-        return many->bytes;
-    if (!many->left) {
-        size_t most = sizeof many->bytes / many->size;
-        many->left = (ids < (int64_t)most ? (size_t)ids : most) * many->size;
-        if (read_random(cut, many->bytes, many->left) < 0)
-            return NULL;
-    }
-    many->left -= many->size;
-    return many->bytes + many->left;
-}
-
-static PyObject *Cutter_many(Cutter *cut, PyObject *args)
-{
-    long long count;
-    PyObject *kind, *form_name, *source = Py_None;
-    struct many many = {0};
-
-    if (!PyArg_ParseTuple(args, "OOL|O:many", &kind, &form_name, &count, &source))
-        return NULL;
-    int form = form_of(form_name);
-    if (form < 0 || reserve_many(cut, &many, kind, count, source) < 0)
-        return NULL;
-    PyObject *list = PyList_New((Py_ssize_t)many.cut.count);
-    if (!list)
-        return NULL;
-    /* While it has gaps, nobody finds it by way of the garbage collector. */
-    PyObject_GC_UnTrack(list);
-    for (int64_t at = 0; at < many.cut.count; at++) {
-        const uint8_t *random = next_random(cut, &many, many.cut.count - at);
-        PyObject *uuid = NULL, *made = NULL;
-        if (random
-            && (form != AS_UUID || !cut->uuids->int_at || (uuid = new_uuid(cut->uuids)))) {
-            struct bits id = id_bits(many.kind, many.cut.first + at, &many.cut.origin, random);
-            made = id_object(cut->uuids, many.kind, (enum form)form, &id, many.cut.safe, uuid);
-        }
-        if (!made) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, (Py_ssize_t)at, made);
-    }
-    memset(many.bytes, 0, sizeof many.bytes);
-    if (list)
-        PyObject_GC_Track(list);
-    return list;
-}
-
-static PyObject *Cutter_packed(Cutter *cut, PyObject *args)
-{
-    long long count;
-    PyObject *kind, *source = Py_None;
-    struct many many = {0};
-
-    if (!PyArg_ParseTuple(args, "OL|O:packed", &kind, &count, &source)
-        || reserve_many(cut, &many, kind, count, source) < 0)
-        return NULL;
-    size_t size = byte_size(many.kind);
-    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)many.cut.count * (Py_ssize_t)size);
-    if (!made)
-        return NULL;
-    uint8_t *bytes = (uint8_t *)PyBytes_AS_STRING(made);
-    for (int64_t at = 0; at < many.cut.count; at++, bytes += size) {
-        const uint8_t *random = next_random(cut, &many, many.cut.count - at);
-        if (!random) {
-            Py_CLEAR(made);
-            break;
-        }
-        write_bytes(many.kind, id_bits(many.kind, many.cut.first + at, &many.cut.origin, random),
-                    bytes);
-    }
-    memset(many.bytes, 0, sizeof many.bytes);
-    return made;
-}
-
 static PyObject *Cutter_one(Cutter *cut, PyObject *args)
 {
-    PyObject *kind_name, *form_name;
-    if (!PyArg_ParseTuple(args, "OO:one", &kind_name, &form_name))
+    enum kind kind;
+    enum form form;
+    if (!PyArg_ParseTuple(args, "O&O&:one", read_kind, &kind, read_form, &form))
         return NULL;
-    int kind = kind_of(kind_name), form = kind < 0 ? -1 : form_of(form_name);
-    if (form < 0)
-        return NULL;
-    PyObject *made = cut_one(cut, (enum kind)kind, (enum form)form);
+    PyObject *made = cut_one(cut, kind, form);
     return made || PyErr_Occurred() ? made : Py_NewRef(Py_None);
 }
 
-/* --- the source */
+/* --- what Python passes: these read it for "O&" of PyArg_ParseTuple */
 
-/* Returns where the one word of a memoryview is; NULL with an exception. */
-static const uint64_t *word_of(PyObject *value)
+/* Finds the one word of a memoryview, which has to live as long as the word is read. */
+static int read_word(PyObject *value, void *word)
 {
     Py_buffer *buffer = PyMemoryView_Check(value) ? PyMemoryView_GET_BUFFER(value) : NULL;
-    if (buffer && buffer->obj && buffer->len >= 8 && !((uintptr_t)buffer->buf % 8))
-        return buffer->buf;
+    if (buffer && buffer->obj && buffer->len >= 8 && !((uintptr_t)buffer->buf % 8)) {
+        *(const uint64_t **)word = buffer->buf;
+        return 1;
+    }
     PyErr_Format(PyExc_ValueError, "it is %R; it must be a memoryview of an aligned word", value);
-    return NULL;
-}
-
-/* Reads a Source. It has to live as long as what was read. */
-static int read_source(PyObject *value, struct source *from)
-{
-    PyObject *origin, *horizon, *token;
-    int safe, lane;
-    if (!PyTuple_Check(value)) {
-        PyErr_Format(PyExc_TypeError, "the source is %R; it must be a Source", value);
-        return -1;
-    }
-    if (!PyArg_ParseTuple(value, "LLLLOppOOK:Source", &from->first, &from->end, &from->since,
-                          &from->until, &origin, &safe, &lane, &horizon, &token, &from->value)
-        || read_origin(origin, &from->origin) < 0 || !(from->horizon = word_of(horizon))
-        || !(from->token = word_of(token)))
-        return -1;
-    if (from->first < 0 || from->since < 0) {
-        PyErr_SetString(PyExc_ValueError, "first and since of a source must be 0 or more");
-        return -1;
-    }
-    from->safe = safe;
-    from->lane = lane;
     return 0;
 }
+
+/* Reads an int, or -1 for None. */
+static int read_optional(PyObject *value, void *number)
+{
+    *(int64_t *)number = value == Py_None ? -1 : PyLong_AsLongLong(value);
+    return !PyErr_Occurred();
+}
+
+/* Reads a Source, which has to live as long as what was read; for None, one that has no places. */
+static int read_source(PyObject *value, void *source)
+{
+    struct source *from = source;
+    struct origin *origin = &from->origin;
+    *from = (struct source){0};
+    if (value == Py_None)
+        return 1;
+    if (!PyTuple_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "the source is %R; it must be a Source", value);
+        return 0;
+    }
+    if (!PyArg_ParseTuple(value, "LLLL(LLO&LO&)ppO&O&K:Source", &from->first, &from->end,
+                          &from->since, &from->until, &origin->node, &origin->clock_seq,
+                          read_optional, &origin->worker, &origin->epoch, read_optional,
+                          &origin->lane, &from->safe, &from->lane, read_word, &from->horizon,
+                          read_word, &from->token, &from->value))
+        return 0;
+    if (from->first < 0 || from->since < 0 || origin->node >> 48 || origin->clock_seq >> 14
+        || origin->worker < -1 || origin->worker > 1023 || origin->epoch >> 48 || origin->lane < -1
+        || origin->lane > 255) {
+        PyErr_Format(PyExc_ValueError, "the source is %R; a number of it is out of its range", value);
+        return 0;
+    }
+    return 1;
+}
+
+/* --- many ids at once */
+
+static PyObject *Cutter_many(Cutter *cut, PyObject *args)
+{
+    enum kind kind;
+    enum form form;
+    long long count;
+    struct source given = {0};
+    struct cut places = {0};
+    int64_t now;
+    uint8_t random[2048];
+    size_t left = 0;
+
+    if (!PyArg_ParseTuple(args, "O&O&L|O&:many", read_kind, &kind, read_form, &form, &count,
+                          read_source, &given))
+        return NULL;
+    if (count < 0 || count > PY_SSIZE_T_MAX / MOST_BYTES)
+        return PyErr_Format(PyExc_ValueError, "count is %lld; it must be 0 or more", count);
+    if (read_clock(cut, &now) < 0)
+        return NULL;
+    Py_BEGIN_CRITICAL_SECTION(cut);
+    reserve(cut, given.token ? &given : &cut->from, now, count, &places);
+    Py_END_CRITICAL_SECTION();
+    size_t size = random_size(kind, places.origin.lane);
+    Py_ssize_t each = SIZES[kind].bytes, total = (Py_ssize_t)places.count;
+    PyObject *made =
+        form == AS_BYTES ? PyBytes_FromStringAndSize(NULL, total * each) : PyList_New(total);
+    if (made && form != AS_BYTES)
+        /* While it has gaps, nobody finds it by way of the garbage collector. */
+        PyObject_GC_UnTrack(made);
+    for (Py_ssize_t at = 0; made && at < total; at++) {
+        if (size && !left) {
+            /* Random bytes of some ids at a time. */
+            size_t most = sizeof random / size, ids = (size_t)(total - at);
+            left = (ids < most ? ids : most) * size;
+            if (read_random(cut, random, left) < 0) {
+                Py_CLEAR(made);
+                break;
+            }
+        }
+        left -= size;
+        struct bits id = id_bits(kind, places.first + at, &places.origin, random + left);
+        if (form == AS_BYTES)
+            write_bytes(kind, id, (uint8_t *)PyBytes_AS_STRING(made) + at * each);
+        else {
+            PyObject *one = id_object(cut->uuids, kind, form, &id, places.safe);
+            if (one)
+                PyList_SET_ITEM(made, at, one);
+            else
+                Py_CLEAR(made);
+        }
+    }
+    memset(random, 0, sizeof random);
+    if (made && form != AS_BYTES)
+        PyObject_GC_Track(made);
+    return made;
+}
+
+/* --- attributes */
 
 static PyObject *Cutter_get_source(Cutter *cut, void *Py_UNUSED(closure))
 {
@@ -412,7 +348,7 @@ static int Cutter_set_source(Cutter *cut, PyObject *value, void *Py_UNUSED(closu
 {
     struct source from = {0};
     PyObject *former;
-    if (value && value != Py_None && read_source(value, &from) < 0)
+    if (value && !read_source(value, &from))
         return -1;
     Py_BEGIN_CRITICAL_SECTION(cut);
     former = cut->source;
@@ -430,20 +366,6 @@ static int Cutter_set_source(Cutter *cut, PyObject *value, void *Py_UNUSED(closu
 static PyObject *Cutter_get_used(Cutter *cut, void *Py_UNUSED(closure))
 {
     return PyLong_FromLongLong(load(&cut->used));
-}
-
-static int Cutter_set_used(Cutter *cut, PyObject *value, void *Py_UNUSED(closure))
-{
-    long long used = value ? PyLong_AsLongLong(value) : -1;
-    if (used < 0) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "used must be 0 or more");
-        return -1;
-    }
-    Py_BEGIN_CRITICAL_SECTION(cut);
-    cut->used = used;
-    Py_END_CRITICAL_SECTION();
-    return 0;
 }
 
 static PyObject *Cutter_raise_to(Cutter *cut, PyObject *arg)
@@ -464,22 +386,24 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
     static char *keywords[] = {"life", "max_age", "clock", "random", NULL};
     PyObject *life, *clock = Py_None, *random = Py_None;
+    const uint64_t *alive;
     double max_age = 0.1;
     if (!PyArg_ParseTupleAndKeywords(args, names, "O|dOO:Cutter", keywords, &life, &max_age, &clock,
-                                     &random))
+                                     &random)
+        || !read_word(life, &alive))
         return NULL;
-    const uint64_t *alive = word_of(life);
-    Cutter *cut = alive ? (Cutter *)type->tp_alloc(type, 0) : NULL;
+    Cutter *cut = (Cutter *)type->tp_alloc(type, 0);
     if (!cut)
         return NULL;
     cut->life = Py_NewRef(life);
     cut->alive = alive;
     cut->clock = Py_NewRef(clock);
     cut->random = Py_NewRef(random);
-    cut->uuids = &state_of(type)->uuids;
-    cut->lag = max_age < LONGEST_LAG / 1e7 ? (int64_t)(max_age * 1e7) : LONGEST_LAG;
-    cut->spare = max_age < LONGEST_SPARE / 5e5 ? (int64_t)(max_age * 5e5) : LONGEST_SPARE;
-    cut->pool.age = max_age < LONGEST_KEPT / 1e9 ? (int64_t)(max_age * 1e9) : LONGEST_KEPT;
+    cut->uuids = PyType_GetModuleState(type);
+    int64_t age = (int64_t)(max_age < 1 ? max_age * TICKS_PER_SECOND : TICKS_PER_SECOND);
+    cut->lag = age < LONGEST_LAG ? age : LONGEST_LAG;
+    cut->spare = age / 20 < LONGEST_SPARE ? age / 20 : LONGEST_SPARE;
+    cut->pool.age = age < LONGEST_KEPT ? age : LONGEST_KEPT;
     return (PyObject *)cut;
 }
 
@@ -506,17 +430,21 @@ static void Cutter_dealloc(Cutter *cut)
     Py_DECREF(type);
 }
 
+bool is_cutter(PyObject *object)
+{
+    /* There are no subclasses, and each interpreter has a type of its own. */
+    return Py_TYPE(object)->tp_dealloc == (destructor)Cutter_dealloc;
+}
+
 static PyMethodDef cutter_methods[] = {
     {"one", (PyCFunction)Cutter_one, METH_VARARGS,
      "one($self, kind, form, /)\n--\n\n"
      "Return the next id of *kind* in *form*, or None if there has to be a refill."},
     {"many", (PyCFunction)Cutter_many, METH_VARARGS,
      "many($self, kind, form, count, source=None, /)\n--\n\n"
-     "Return up to *count* ids, in a list; none if there has to be a refill.\n\n"
-     "With a *source* they are made of it, whatever UTC is."},
-    {"packed", (PyCFunction)Cutter_packed, METH_VARARGS,
-     "packed($self, kind, count, source=None, /)\n--\n\n"
-     "Return the bytes of up to *count* ids, in one piece. Otherwise as ``many``."},
+     "Return up to *count* ids in a list, or as ``bytes`` all in one piece.\n\n"
+     "There are none if there has to be a refill. With a *source* they are made of it, whatever UTC"
+     " is."},
     {"raise_to", (PyCFunction)Cutter_raise_to, METH_O,
      "raise_to($self, end, /)\n--\n\nUse no place before *end*."},
     {NULL, NULL, 0, NULL},
@@ -525,7 +453,7 @@ static PyMethodDef cutter_methods[] = {
 static PyGetSetDef cutter_attributes[] = {
     {"source", (getter)Cutter_get_source, (setter)Cutter_set_source,
      "The Source of the next ids, None for none.", NULL},
-    {"used", (getter)Cutter_get_used, (setter)Cutter_set_used,
+    {"used", (getter)Cutter_get_used, NULL,
      "The end of the places that were used, of whatever source.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -9,7 +9,6 @@ typedef struct {
     enum form form;
     Cutter *cut;
     PyObject *refill;
-    PyTypeObject *cutter;
 } Draw;
 
 static PyObject *draw_refilled(Draw *draw)
@@ -19,7 +18,7 @@ static PyObject *draw_refilled(Draw *draw)
         return NULL;
     PyObject *cut = PyTuple_Check(found) && PyTuple_GET_SIZE(found) == 2 ? PyTuple_GET_ITEM(found, 0)
                                                                         : NULL;
-    if (!cut || (cut != Py_None && !Py_IS_TYPE(cut, draw->cutter))) {
+    if (!cut || (cut != Py_None && !is_cutter(cut))) {
         PyErr_SetString(PyExc_TypeError, "a refill must return a Cutter, or None, and an id");
         Py_DECREF(found);
         return NULL;
@@ -62,10 +61,8 @@ static PyObject *draw_next(Draw *draw)
 static PyObject *Draw_vectorcall(PyObject *self, PyObject *const *Py_UNUSED(args), size_t count,
                                  PyObject *names)
 {
-    if (PyVectorcall_NARGS(count) || (names && PyTuple_GET_SIZE(names))) {
-        PyErr_SetString(PyExc_TypeError, "a function that draws an id takes no arguments");
-        return NULL;
-    }
+    if (PyVectorcall_NARGS(count) || (names && PyTuple_GET_SIZE(names)))
+        return PyErr_Format(PyExc_TypeError, "a function that draws an id takes no arguments");
     return draw_next((Draw *)self);
 }
 
@@ -77,29 +74,28 @@ static PyObject *Draw_get_next(Draw *draw, void *Py_UNUSED(closure))
 static PyObject *Draw_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
     static char *keywords[] = {"kind", "form", "refill", NULL};
-    PyObject *kind_name, *form_name, *refill;
+    enum kind kind;
+    enum form form;
+    PyObject *refill;
 
-    if (!PyArg_ParseTupleAndKeywords(args, names, "OOO:Draw", keywords, &kind_name, &form_name,
-                                     &refill))
+    if (!PyArg_ParseTupleAndKeywords(args, names, "O&O&O:Draw", keywords, read_kind, &kind,
+                                     read_form, &form, &refill))
         return NULL;
-    int kind = kind_of(kind_name), form = kind < 0 ? -1 : form_of(form_name);
-    Draw *draw = form < 0 ? NULL : (Draw *)type->tp_alloc(type, 0);
-    if (!draw)
-        return NULL;
-    draw->vectorcall = Draw_vectorcall;
-    draw->kind = (enum kind)kind;
-    draw->form = (enum form)form;
-    draw->refill = Py_NewRef(refill);
-    draw->cutter = (PyTypeObject *)Py_NewRef(state_of(type)->cutter);
+    Draw *draw = (Draw *)type->tp_alloc(type, 0);
+    if (draw) {
+        draw->vectorcall = Draw_vectorcall;
+        draw->kind = kind;
+        draw->form = form;
+        draw->refill = Py_NewRef(refill);
+    }
     return (PyObject *)draw;
 }
 
 static PyObject *Draw_reduce(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none))
 {
-    PyErr_SetString(PyExc_TypeError, "what Client.factory and Client.iter return cannot be pickled or"
-                                     " copied: pickle the client, its methods, or the functions of"
-                                     " uuidd_client");
-    return NULL;
+    return PyErr_Format(PyExc_TypeError, "what Client.factory and Client.iter return cannot be pickled"
+                                         " or copied: pickle the client, its methods, or the"
+                                         " functions of uuidd_client");
 }
 
 static int Draw_traverse(Draw *draw, visitproc visit, void *arg)
@@ -107,13 +103,6 @@ static int Draw_traverse(Draw *draw, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(draw));
     Py_VISIT(draw->cut);
     Py_VISIT(draw->refill);
-    Py_VISIT(draw->cutter);
-    return 0;
-}
-
-static int Draw_clear(Draw *draw)
-{
-    Py_CLEAR(draw->cut);
     return 0;
 }
 
@@ -121,9 +110,8 @@ static void Draw_dealloc(Draw *draw)
 {
     PyTypeObject *type = Py_TYPE(draw);
     PyObject_GC_UnTrack(draw);
-    Draw_clear(draw);
-    Py_CLEAR(draw->refill);
-    Py_CLEAR(draw->cutter);
+    Py_XDECREF(draw->cut);
+    Py_XDECREF(draw->refill);
     type->tp_free(draw);
     Py_DECREF(type);
 }
@@ -151,7 +139,6 @@ static PyType_Slot draw_slots[] = {
     {Py_tp_new, Draw_new},
     {Py_tp_dealloc, Draw_dealloc},
     {Py_tp_traverse, Draw_traverse},
-    {Py_tp_clear, Draw_clear},
     {Py_tp_call, PyVectorcall_Call},
     {Py_tp_iter, PyObject_SelfIter},
     {Py_tp_iternext, draw_next},

@@ -3,6 +3,7 @@
 #ifndef UUIDD_IDS_H
 #define UUIDD_IDS_H
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -39,55 +40,46 @@ static inline uint64_t read_big_endian(const uint8_t *bytes)
 {
     uint64_t value;
     memcpy(&value, bytes, 8);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    value = __builtin_bswap64(value);
-#endif
-    return value;
+    return be64toh(value);
 }
 
 static inline void write_big_endian(uint8_t *bytes, uint64_t value)
 {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    value = __builtin_bswap64(value);
-#endif
+    value = htobe64(value);
     memcpy(bytes, &value, 8);
 }
 
-/* How many random bytes an id takes. Its random bits are the lowest bits of them, read as one number
- * with the highest byte first; those of a v4 are all but the six that are fixed. */
+/* The bytes of an id, and the random bytes that it takes, without a lane and with one. Its random bits
+ * are the lowest bits of these, read as one number with the highest byte first; those of a v4 are all
+ * but the six that are fixed. */
+static const struct {
+    uint8_t bytes, random, laned;
+} SIZES[KINDS] = {
+    [V1] = {16, 0, 0},        [V4] = {16, 16, 16}, [V6] = {16, 0, 0},
+    [V7] = {16, 8, 8},        [ULID] = {16, 9, 8}, [KSUID] = {20, 13, 12},
+    [SNOWFLAKE] = {8, 0, 0},  [FLAKE] = {16, 0, 0}, [PUSH_ID] = {16, 8, 8},
+};
+
 static inline size_t random_size(enum kind kind, int64_t lane)
 {
-    switch (kind) {
-    case V4:
-        return 16;
-    case V7:
-    case PUSH_ID:
-        return 8;
-    case ULID:
-        return lane < 0 ? 9 : 8;
-    case KSUID:
-        return lane < 0 ? 13 : 12;
-    default:
-        return 0;
-    }
+    return lane < 0 ? SIZES[kind].random : SIZES[kind].laned;
 }
 
 /* The id of a place: a tick or, for Snowflakes, a slot counted from 1970. channel.py has checked that
- * the time fits, read_origin in objects.c the other fields. */
+ * the time fits, read_source in cutter.c the other fields. */
 static inline struct bits id_bits(enum kind kind, int64_t place, const struct origin *origin,
                                   const uint8_t *random)
 {
     struct bits id = {0, 0, 0};
     uint64_t tick = (uint64_t)place, since = tick - (uint64_t)UNIX_EPOCH;
-    uint64_t lane = (uint64_t)origin->lane, ms, rest, more;
+    uint64_t ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
+    uint64_t lane = (uint64_t)origin->lane, more;
 
     switch (kind) {
     case V1:
-        id.high = tick << 32 | (tick >> 32 & 0xFFFF) << 16 | 0x1000 | tick >> 48;
-        id.low = UINT64_C(2) << 62 | (uint64_t)origin->clock_seq << 48 | (uint64_t)origin->node;
-        break;
     case V6:
-        id.high = tick >> 12 << 16 | 0x6000 | (tick & 0xFFF);
+        id.high = kind == V1 ? tick << 32 | (tick >> 32 & 0xFFFF) << 16 | 0x1000 | tick >> 48
+                             : tick >> 12 << 16 | 0x6000 | (tick & 0xFFF);
         id.low = UINT64_C(2) << 62 | (uint64_t)origin->clock_seq << 48 | (uint64_t)origin->node;
         break;
     case V4:
@@ -95,7 +87,6 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low = read_big_endian(random + 8) << 2 >> 2 | UINT64_C(2) << 62;
         break;
     case V7:
-        ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
         id.high = ms << 16 | 0x7000 | rest >> 2;
         id.low = read_big_endian(random) << 4 >> 4;
         if (origin->lane >= 0)
@@ -103,7 +94,6 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low |= UINT64_C(2) << 62 | (rest & 3) << 60;
         break;
     case ULID:
-        ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
         more = origin->lane < 0 ? (uint64_t)(random[0] & 3) : lane >> 6;
         id.high = ms << 16 | rest << 2 | more;
         id.low = origin->lane < 0 ? read_big_endian(random + 1)
@@ -118,7 +108,6 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low = read_big_endian(random + 4);
         break;
     case PUSH_ID:
-        ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
         id.high = ms << 8 | rest >> 6;
         id.low = read_big_endian(random) << 6 >> 6;
         if (origin->lane >= 0)
@@ -126,19 +115,14 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low |= rest << 58;
         break;
     case FLAKE:
-        id.high = since / TICKS_PER_MS;
-        id.low = (uint64_t)origin->node << 16 | since % TICKS_PER_MS;
+        id.high = ms;
+        id.low = (uint64_t)origin->node << 16 | rest;
         break;
     default: /* SNOWFLAKE */
         ms = (uint64_t)(place >> SLOT_BITS) - (uint64_t)origin->epoch;
         id.low = ms << 22 | (uint64_t)origin->worker << SLOT_BITS | (tick & ((1 << SLOT_BITS) - 1));
     }
     return id;
-}
-
-static inline size_t byte_size(enum kind kind)
-{
-    return kind == SNOWFLAKE ? 8 : kind == KSUID ? 20 : 16;
 }
 
 static inline void write_bytes(enum kind kind, struct bits id, uint8_t *bytes)
@@ -238,12 +222,10 @@ static inline size_t write_text(enum kind kind, struct bits id, char *text)
         write_digits(id, text, 20, 6, PUSH);
         return 20;
     case KSUID:
-        write_base62(id, digits);
-        memcpy(text, digits + BASE62_DIGITS - 27, 27);
-        return 27;
     case FLAKE:
         write_base62(id, digits);
-        while (at < BASE62_DIGITS - 1 && digits[at] == '0')
+        /* A Flake has no zeros in front, a KSUID always 27 digits. */
+        while (at < (kind == KSUID ? BASE62_DIGITS - 27 : BASE62_DIGITS - 1) && digits[at] == '0')
             at++;
         memcpy(text, digits + at, BASE62_DIGITS - at);
         return BASE62_DIGITS - at;

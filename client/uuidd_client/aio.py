@@ -31,7 +31,7 @@ except ImportError as error:
 
 import uuidd_client
 from uuidd_client.arguments import counted, known
-from uuidd_client.channel import BYTES, Channel
+from uuidd_client.channel import PACKED_BYTES, Channel
 from uuidd_client.client import Client, nothing
 
 if TYPE_CHECKING:
@@ -112,13 +112,13 @@ class AsyncClient:
             return b"" if form == "bytes" else []
         channels = self._client._channels
 
-        def cut(channel: Channel) -> list[Any]:
+        def cut(channel: Channel) -> list[Any] | bytes:
             cutter = channel.cutter(kind)
             return [] if cutter is None else cutter.many(kind, form, count)
 
-        if count <= SHORT_LIST and len(made := channels.call(cut)) == count:
-            return b"".join(made) if form == "bytes" else made
-        wanted = BYTES if form == "bytes" else form
+        size = PACKED_BYTES.get(kind, 16) if form == "bytes" else 1
+        if count <= SHORT_LIST and len(made := channels.call(cut)) == count * size:
+            return made
         stopped = False
 
         def pieces(channel: Channel) -> list[Any] | bytes:
@@ -126,7 +126,7 @@ class AsyncClient:
             for first in range(0, count, PIECE):
                 if stopped:
                     break
-                parts.append(channel.make(kind, wanted, min(PIECE, count - first)))
+                parts.append(channel.make(kind, form, min(PIECE, count - first)))
             return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
 
         try:

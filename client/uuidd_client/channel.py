@@ -74,9 +74,6 @@ LEASABLE = {kind for kind, found in KINDS.items() if found.leasable}
 SAME_TICKS = {"v6": "v1"}
 """A v6 is a v1 written in another order, so no tick of a lane may be used for both."""
 
-BYTES = "in one piece"
-"""Stands for the form of many ids in one bytes object."""
-
 PACKED_BYTES = {"snowflake": 8, "ksuid": 20}
 """The bytes of an id; all others have 16."""
 
@@ -171,14 +168,11 @@ class Channel:
 
     def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
         """Return the cutter for ids of *kind*, as ``cutter`` does, and the first id, in *form*."""
-        [made] = self.make(kind, form, 1)
-        return self.cutter(kind), made
+        made = self.make(kind, form, 1)
+        return self.cutter(kind), made if form == "bytes" else made[0]
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
-        """Return exactly *count* ids of *kind*, asking the daemon where needed.
-
-        *form* may be BYTES.
-        """
+        """Return exactly *count* ids of *kind*, asking the daemon where needed."""
         if not KINDS[kind].timeline:
             # Random bits need no turn, and wait for nobody who asks the daemon.
             return self._made(kind, form, count)
@@ -270,19 +264,13 @@ class Channel:
         """Return exactly *count* ids of *kind* in *form*."""
         supply, parts, tries = self._supply(kind), [], 0
         most = int(AT_ONCE * self._settings.max_age * TICKS_PER_SECOND) or 1
-        size = PACKED_BYTES.get(kind, 16) if form == BYTES else 1
-
-        def cut(count: int, source: Source | None = None) -> Any:
-            if form == BYTES:
-                return supply.cutter.packed(kind, count, source)
-            return supply.cutter.many(kind, form, count, source)
-
+        size = PACKED_BYTES.get(kind, 16) if form == "bytes" else 1
         while count:
             wanted = min(count, most)
-            part = cut(wanted)
+            part: Any = supply.cutter.many(kind, form, wanted)
             if not part:
                 source = self._refill(supply, wanted, tries)
-                part = cut(wanted, source)
+                part = supply.cutter.many(kind, form, wanted, source)
                 if source is not None and source.since < source.until:
                     supply.cutter.source = source
             if part:
@@ -294,7 +282,7 @@ class Channel:
                     self._clock.pause(min(count, 16 * SPARSE) / TICKS_PER_SECOND)
             elif (tries := tries + 1) > MAX_EMPTY:
                 raise self.broken(f"{MAX_EMPTY} blocks in a row have no place for a {kind}")
-        if form == BYTES:
+        if form == "bytes":
             return b"".join(parts)
         return parts[0] if len(parts) == 1 else [each for part in parts for each in part]
 

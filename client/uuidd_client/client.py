@@ -14,7 +14,7 @@ from uuidd.core.ids.checks import shown
 from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension, life
 from uuidd_client.arguments import counted, known, path_of, seconds
-from uuidd_client.channel import BYTES, Channel, Settings
+from uuidd_client.channel import Channel, Settings
 from uuidd_client.life import Life
 from uuidd_client.notices import Stats
 from uuidd_client.system import (
@@ -329,8 +329,7 @@ class Channels:
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return exactly *count* ids, in one piece if *form* is ``bytes``."""
-        wanted = BYTES if form == "bytes" else form
-        return self.call(lambda channel: channel.make(kind, wanted, count))
+        return self.call(lambda channel: channel.make(kind, form, count))
 
     def cutter(self, kind: str) -> Cutter | None:
         """Return the cutter for ids of *kind* in this life, if threads may share it."""

@@ -76,34 +76,24 @@ class Cutter:
                 # Ids in a row are made ahead, which costs less for each.
                 size = min(2 * ahead.size, MOST_AHEAD)
         first, count, source = self._reserve(size, None, 0)
-        ids = deque(self._ids(kind, form, first, count, source))
-        if not ids:
+        if not count:
             return None
+        ids = deque(apart(self._ids(kind, form, first, count, source), count))
         made = ids.popleft()
         # Its oldest tick is older than now by this.
         until = now + self._lasting - size
         self._ahead[kind, form] = _Ahead(ids.popleft, now, until, source, first + count, size)
         return made if self._life[0] else None
 
-    def many(self, kind: str, form: str, count: int, source: Source | None = None) -> list[Any]:
-        """Return up to *count* ids, in a list; none if there has to be a refill.
+    def many(
+        self, kind: str, form: str, count: int, source: Source | None = None
+    ) -> list[Any] | bytes:
+        """Return up to *count* ids in a list, or as ``bytes`` all in one piece.
 
-        With a *source* they are made of it, whatever UTC is.
+        There are none if there has to be a refill. With a *source* they are made of it, whatever
+        UTC is.
         """
         return self._ids(kind, form, *self._reserve(count, source, self._spare))
-
-    def packed(self, kind: str, count: int, source: Source | None = None) -> bytes:
-        """Return the bytes of up to *count* ids, in one piece. Otherwise as ``many``."""
-        pack, room = LAYOUTS[kind].packed, PLACES[kind].room
-        if pack is None:
-            return b"".join(self.many(kind, "bytes", count, source))
-        first, left, found = self._reserve(count, source, self._spare)
-        made = bytearray()
-        while left:
-            part = min(left, room(first))
-            made += pack(first, part, found.origin, self._random)
-            first, left = first + part, left - part
-        return bytes(made)
 
     def raise_to(self, end: int) -> None:
         """Use no place before *end*."""
@@ -111,16 +101,18 @@ class Cutter:
         # handler, and a debugger does not stop.
         self.used = end if self.used < end else self.used  # noqa: FURB136  (a call)
 
-    def _ids(self, kind: str, form: str, first: int, left: int, source: Source) -> list[Any]:
+    def _ids(
+        self, kind: str, form: str, first: int, left: int, source: Source
+    ) -> list[Any] | bytes:
         """Return the ids of *left* places, which are reserved."""
-        draw, room = LAYOUTS[kind].forms[form], PLACES[kind].room
-        made: list[Any] = []
+        draw, room = LAYOUTS[kind][form], PLACES[kind].room
+        made: Any = bytearray() if form == "bytes" else []
         while left:
             part = min(left, room(first))
             ids = draw(first, part, source.origin, self._random)
             made += new_uuids(ids, part, source.safe) if form == "uuid" else ids
             first, left = first + part, left - part
-        return made
+        return bytes(made) if form == "bytes" else made
 
     def _reserve(self, count: int, given: Source | None, spare: int) -> tuple[int, int, Source]:
         """Reserve up to *count* places: return the first, how many there are, and their source.
@@ -170,6 +162,14 @@ class _Ahead(NamedTuple):
 _NO_WORD = memoryview(bytes(8)).cast("Q")
 _NO_SOURCE = Source(0, 0, 0, 0, Origin(0), False, False, _NO_WORD, _NO_WORD, 0)
 _NONE_AHEAD = _Ahead([].pop, 0, 0, _NO_SOURCE, 0, 0)
+
+
+def apart(made: list[Any] | bytes, count: int) -> list[Any]:
+    """Return the *count* ids of ``many`` one by one."""
+    if isinstance(made, list):
+        return made
+    size = len(made) // count
+    return [made[at : at + size] for at in range(0, len(made), size)]
 
 
 def new_uuids(values: Iterable[int], count: int, safe: bool) -> list[UUID]:

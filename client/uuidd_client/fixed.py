@@ -17,7 +17,6 @@ from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
-from uuidd_client.channel import BYTES
 from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.notices import Stats
@@ -71,7 +70,8 @@ class FixedChannel:
 
     def one(self, kind: str, form: str) -> tuple[None, Any]:
         """Return one id of *kind* in *form*, and no cutter, so that each call comes here."""
-        return None, self.make(kind, form, 1)[0]
+        made = self.make(kind, form, 1)
+        return None, made if form == "bytes" else made[0]
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange. Nothing has to wait."""
@@ -80,9 +80,8 @@ class FixedChannel:
             if known is None:
                 known = self._kinds[kind] = _FixedKind(kind, f"{self._seed}/{kind}", self._origin)
             now = self._at if (read := self._clock()) is None else read
-            if form == BYTES:
-                return b"".join(known.make(count, "bytes", now))
-            return list(known.make(count, form, now))
+            parts = list(known.make(count, form, now))
+            return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
 
     def cutter(self, _kind: str) -> None:
         """Return None: each id is made here."""
@@ -128,14 +127,14 @@ class _FixedKind:
 
     def __init__(self, kind: str, seed: str, origin: Origin) -> None:
         self._kind = kind
-        self._forms, self._places = LAYOUTS[kind].forms, PLACES[kind]
+        self._forms, self._places = LAYOUTS[kind], PLACES[kind]
         self._times = time_fields(origin.epoch).get(kind)
         self._random = random.Random(seed).randbytes  # noqa: S311  (repeatable is what is wanted)
         self._origin = origin
         self._used = Used()
 
     def make(self, count: int, form: str, now: int) -> Iterator[Any]:
-        """Return *count* ids in *form*, of the first free places at or after the tick *now*."""
+        """Return *count* ids, part by part, of the first free places at or after the tick *now*."""
         times = self._times
         if times is not None and not times.epoch <= now < times.end - ANY_TICKS:
             raise TimeOutOfRange(self._kind, now, times.epoch, times.end)
@@ -143,7 +142,7 @@ class _FixedKind:
         while count:
             first, part = self._use(place, count)
             ids = self._forms[form](first, part, self._origin, self._random)
-            yield from new_uuids(ids, part, safe=False) if form == "uuid" else ids
+            yield new_uuids(ids, part, safe=False) if form == "uuid" else ids
             count -= part
 
     def _use(self, place: int, count: int) -> tuple[int, int]:

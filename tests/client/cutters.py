@@ -74,6 +74,20 @@ class Hand:
         """Return the next id, or None."""
         return self.cutter.one(kind, form or KINDS[kind].forms[0])
 
+    def many(
+        self,
+        count: int,
+        kind: str = "v1",
+        form: str | None = None,
+        source: Source | None = None,
+    ) -> list[Any]:
+        """Return up to so many ids, those that are in one piece one by one."""
+        made = self.cutter.many(kind, form or KINDS[kind].forms[0], count, source)
+        if isinstance(made, list):
+            return made
+        size = KINDS[kind].size
+        return [made[at : at + size] for at in range(0, len(made), size)]
+
     def tick(self, kind: str = "v1", form: str | None = None) -> int | None:
         """Return the tick of the next id, or None."""
         made = self.one(kind, form)
@@ -84,14 +98,12 @@ class Hand:
         return [self.tick(kind, form) for _ in range(count)]
 
 
-def _many(hand: Hand, source: Source | None) -> list[UUID]:
-    made: list[UUID] = hand.cutter.many("v1", "uuid", 1, source)
-    return made
+def _many(hand: Hand, source: Source | None = None) -> list[UUID]:
+    return hand.many(1, "v1", "uuid", source)
 
 
-def _packed(hand: Hand, source: Source | None) -> list[UUID]:
-    made = hand.cutter.packed("v1", 1, source)
-    return [UUID(bytes=made)] if made else []
+def _packed(hand: Hand, source: Source | None = None) -> list[UUID]:
+    return [UUID(bytes=id) for id in hand.many(1, "v1", "bytes", source)]
 
 
 def _of_another(way: Callable[[Hand, Source | None], list[UUID]]) -> Callable[[Hand], list[UUID]]:
@@ -106,8 +118,8 @@ def _of_another(way: Callable[[Hand, Source | None], list[UUID]]) -> Callable[[H
 
 WAYS: dict[str, Callable[[Hand], list[UUID]]] = {
     "one": lambda hand: [made for made in [hand.one("v1", "uuid")] if made is not None],
-    "many": lambda hand: _many(hand, None),
-    "packed": lambda hand: _packed(hand, None),
+    "many": _many,
+    "packed": _packed,
 }
 """How a v1 is cut: they return a list of it, or of none."""
 

@@ -61,8 +61,6 @@ def check_draws(name: str, kind: str, seed: int, count: int) -> None:
         drawn[0] = random.randbytes(size)
         return drawn[0]
 
-    # Nothing is made or read ahead, so each id has the bytes of the last read.
-    hand = Hand(CUTTERS[name], max_age=0, random=read)
     begin, end = range_of(kind)
     forms = KINDS[kind].forms
     for turn in range(count):
@@ -74,14 +72,13 @@ def check_draws(name: str, kind: str, seed: int, count: int) -> None:
             EPOCH,
             random.choice((None, random.getrandbits(8))),
         )
-        form, way = forms[turn % len(forms)], turn // len(forms) % 3
+        form, at_once = forms[turn % len(forms)], turn // len(forms) % 2
         safe = bool(random.getrandbits(1))
-        hand.cutter.used = 0
+        # Nothing is made or read ahead, so each id has the bytes of the last read.
+        hand = Hand(CUTTERS[name], max_age=0, random=read)
         source = hand.source(place, place + 1, origin=origin, safe=safe)
-        if way == 0:
-            (made,) = hand.cutter.many(kind, form, 1, source)
-        elif way == 1 and form == "bytes":
-            made = hand.cutter.packed(kind, 1, source)
+        if at_once:
+            (made,) = hand.many(1, kind, form, source)
         else:
             hand.cutter.source = source
             made = hand.one(kind, form)

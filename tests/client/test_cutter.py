@@ -90,7 +90,7 @@ def test_kinds_and_forms_of_one_cutter_share_its_places(new: Any, form: str) -> 
     found = []
     for _ in range(30):
         found += hand.ticks(1, "v1", "uuid") + hand.ticks(3, "v6", form)
-        found += ticks(hand.cutter.many("v1", "bytes", 2))
+        found += ticks(hand.many(2, form="bytes"))
     assert all(one is not None and two is not None and one < two for one, two in pairwise(found))
 
 
@@ -117,7 +117,7 @@ def test_an_id_has_the_origin_of_its_source(new: Any, way: Way, origin: Origin) 
 def test_a_uuid_has_the_mark_of_its_source(new: Any, safe: bool) -> None:
     """Those of the fallback are not safe between processes."""
     hand = Hand(new).block(safe=safe)
-    ids = [hand.one("v1", "uuid"), *hand.cutter.many("v1", "uuid", 2)]
+    ids = [hand.one(), *hand.many(2)]
     assert {id.is_safe for id in ids} == {SafeUUID.safe if safe else SafeUUID.unknown}
 
 
@@ -148,8 +148,8 @@ def test_a_source_that_is_passed_does_not_stay(new: Any) -> None:
     """The next ids are of the cutter's own."""
     hand = Hand(new).block()
     passed = hand.source(START + 100, START + 200, origin=LANE)
-    hand.cutter.many("v1", "uuid", 1, passed)
-    hand.cutter.packed("v1", 1, passed)
+    hand.many(1, "v1", "uuid", passed)
+    hand.many(1, "v1", "bytes", passed)
     assert hand.cutter.source == hand.source(START, START + 10)
 
 
@@ -247,14 +247,14 @@ def test_a_draw_while_the_clock_is_read_has_a_place_of_its_own(
 
     def draw() -> None:
         hand.between = lambda: None
-        inner.extend(hand.cutter.many(kind, "bytes", 1, source))
+        inner.extend(hand.many(1, kind, "bytes", source))
 
     hand.between = draw
     [tick] = ticks(way(hand))
     assert {tick, kinds.tick(kind, inner[0])} == {START, START + 1}
 
 
-@pytest.mark.parametrize("way", ["one", "many", "packed"])
+@pytest.mark.parametrize("way", ["one", "uuid", "bytes"])
 def test_a_draw_while_random_bytes_are_read_has_a_place_of_its_own(new: Any, way: str) -> None:
     """Its place was used before the bytes are read, or after."""
     inner: list[int | None] = []
@@ -266,13 +266,7 @@ def test_a_draw_while_random_bytes_are_read_has_a_place_of_its_own(new: Any, way
         return bytes(size)
 
     hand = Hand(new, random=read).block()
-    made: Any
-    if way == "one":
-        made = hand.one("v7")
-    elif way == "many":
-        [made] = hand.cutter.many("v7", "uuid", 1)
-    else:
-        made = hand.cutter.packed("v7", 1)
+    [made] = [hand.one("v7")] if way == "one" else hand.many(1, "v7", way)
     assert {kinds.tick("v7", made), inner[0]} == {START, START + 1}
 
 
@@ -403,34 +397,25 @@ def test_no_tick_before_the_first_of_a_lane_is_used(new: Any, way: Way) -> None:
     assert way(hand) == []
 
 
-@pytest.mark.parametrize("way", ["many", "packed"])
-def test_many_of_a_lane_leave_half_a_millisecond_of_ticks_to_the_next(new: Any, way: str) -> None:
+@pytest.mark.parametrize("form", ["uuid", "bytes"])
+def test_many_of_a_lane_leave_half_a_millisecond_of_ticks_to_the_next(new: Any, form: str) -> None:
     """They begin 5,000 ticks before the latest, or where the last ones ended."""
     hand = Hand(new).lane()
     end = 0
     for step in (0, 3, 100_000):
         hand.now += step
         end = max(end, hand.now - 5 + 1 - 5_000) + 5
-        if way == "many":
-            made = hand.cutter.many("v1", "uuid", 5)
-        else:
-            packed = hand.cutter.packed("v1", 5)
-            made = [packed[at : at + 16] for at in range(0, len(packed), 16)]
-        assert ticks(made) == [*range(end - 5, end)]
+        assert ticks(hand.many(5, "v1", form)) == [*range(end - 5, end)]
 
 
-@pytest.mark.parametrize("way", ["many", "packed"])
-def test_many_without_any_age_have_the_last_free_ticks_up_to_now(new: Any, way: str) -> None:
+@pytest.mark.parametrize("form", ["uuid", "bytes"])
+def test_many_without_any_age_have_the_last_free_ticks_up_to_now(new: Any, form: str) -> None:
     """As few as there are."""
     hand = Hand(new, max_age=0).lane()
     for step, count in ((0, 5), (3, 3), (1, 1), (100, 5)):
         hand.now += step
-        if way == "many":
-            made = hand.cutter.many("v1", "uuid", 5)
-        else:
-            packed = hand.cutter.packed("v1", 5)
-            made = [packed[at : at + 16] for at in range(0, len(packed), 16)]
-        assert ticks(made) == [*range(hand.now + 1 - count, hand.now + 1)]
+        expected = [*range(hand.now + 1 - count, hand.now + 1)]
+        assert ticks(hand.many(5, "v1", form)) == expected
 
 
 # --- many
@@ -443,26 +428,14 @@ def test_many_are_as_many_as_the_block_has(new: Any, kind: str, form: str) -> No
     hand = Hand(new).block(first, 4_507)
     if kind in ("v7", "ulid", "push_id", "flake"):
         assert first % MS
-    ids = hand.cutter.many(kind, form, 4_500)
+    ids = hand.many(4_500, kind, form)
     assert len(ids) == 4_500
-    ids += hand.cutter.many(kind, form, 10)
+    ids += hand.many(10, kind, form)
     assert len(set(ids)) == len(ids) == 4_507
     assert not KINDS[kind].timeline or [kinds.place(kind, id) for id in ids] == [
         *range(first, first + 4_507)
     ]
-    assert hand.cutter.many(kind, form, 1) == []
-
-
-@pytest.mark.parametrize("kind", [kind for kind, form in FORMS if form == "bytes"])
-@pytest.mark.parametrize("count", [0, 1, 4500])
-def test_packed_ids_are_those_of_a_list(new: Any, kind: str, count: int) -> None:
-    """One after the other, in one piece."""
-    first = kinds.places(kind)[0] + 10**12 - 7 if KINDS[kind].timeline else 0
-    hands = [Hand(new, random=Random(3).randbytes).block(first, 10_000) for _ in range(2)]
-    packed = hands[0].cutter.packed(kind, count)
-    assert packed == b"".join(hands[1].cutter.many(kind, "bytes", count))
-    assert len(packed) == count * KINDS[kind].size
-    assert hands[0].cutter.used == hands[1].cutter.used
+    assert not hand.cutter.many(kind, form, 1)
 
 
 @pytest.mark.parametrize("source", ["block", "lane"])
@@ -471,16 +444,15 @@ def test_none_of_many_uses_nothing(new: Any, source: str) -> None:
     hand = Hand(new)
     getattr(hand, source)()
     assert hand.cutter.many("v1", "uuid", 0) == []
-    assert hand.cutter.packed("v1", 0) == b""
+    assert hand.cutter.many("v1", "bytes", 0) == b""
     assert ticks(WAYS["one"](hand)) == [START if source == "block" else hand.now]
 
 
 def test_a_v4_needs_no_tick(new: Any) -> None:
     """Its places are numbers, and all its bits are random."""
     hand = Hand(new).all()
-    ids = [hand.one("v4") for _ in range(300)] + hand.cutter.many("v4", "uuid", 300)
-    packed = hand.cutter.packed("v4", 300)
-    ids += [UUID(bytes=packed[at : at + 16]) for at in range(0, len(packed), 16)]
+    ids = [hand.one("v4") for _ in range(300)] + hand.many(300, "v4")
+    ids += [UUID(bytes=id) for id in hand.many(300, "v4", "bytes")]
     assert len({id.int & (1 << 62) - 1 for id in ids}) == 900
     assert {(id.version, id.variant) for id in ids} == {(4, "specified in RFC 4122")}
 
@@ -576,8 +548,8 @@ def test_ids_are_made_ahead(new: Any) -> None:
     [
         lambda hand: hand.tick("v1", "uuid"),
         lambda hand: hand.tick("v6", "text"),
-        lambda hand: kinds.tick("v1", hand.cutter.many("v1", "text", 1)[0]),
-        lambda hand: kinds.tick("v1", hand.cutter.packed("v1", 1)),
+        lambda hand: kinds.tick("v1", hand.many(1, "v1", "text")[0]),
+        lambda hand: kinds.tick("v1", hand.many(1, "v1", "bytes")[0]),
         lambda hand: [hand.cutter.raise_to(START + 500), START + 499][1],
     ],
     ids=["form", "kind", "many", "packed", "raised"],
@@ -710,8 +682,8 @@ def test_the_error_of_a_source_of_random_bytes_is_the_callers(new: Any) -> None:
     hand = Hand(new, random=read).block()
     for draw in (
         lambda: hand.one("v7"),
-        lambda: hand.cutter.many("v7", "uuid", 1),
-        lambda: hand.cutter.packed("v7", 1),
+        lambda: hand.many(1, "v7", "uuid"),
+        lambda: hand.many(1, "v7", "bytes"),
     ):
         errors.append(KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):

@@ -44,8 +44,28 @@ def test_ids_at_the_edges_of_their_fields(
     begin, end = range_of(kind)
     random = fill * random_size(kind, origin.lane)
     for place in sorted({place for place in edges(kind) if begin <= place < end}):
-        (made,) = hand.cutter.many(kind, form, 1, hand.source(place, place + 1, origin=origin))
+        (made,) = hand.many(1, kind, form, hand.source(place, place + 1, origin=origin))
         assert seen(made) == formed(kind, form, bits(kind, place, origin, random)), place
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("shift", [12, 32, None], ids=["run of v6", "run of v1", "second"])
+def test_many_ids_over_the_end_of_a_run(
+    new: Any, kind: str, form: str, safe: bool, shift: int | None
+) -> None:
+    """Where the low part of the tick wraps, and where the next unit of time begins."""
+    random, origin = b"\xff" * random_size(kind, None), ORIGINS["without"]
+    begin, end = range_of(kind)
+    unit = KINDS[kind].slots if shift is None else 1 << shift
+    middle = begin + (end - begin) // 3
+    first = middle - (middle - (begin if shift is None else 0)) % unit - 150
+    hand = Hand(new, random=lambda count: b"\xff" * count)
+    found = hand.many(300, kind, form, hand.source(first, end, origin=origin, safe=safe))
+    assert [seen(id) for id in found] == [
+        formed(kind, form, bits(kind, place, origin, random), safe=safe)
+        for place in range(first, first + 300)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,7 +90,7 @@ def test_many_ids_have_random_bits_of_their_own(kind: str, form: str, count: int
     begin, end = range_of(kind)
     first, origin = begin + (end - begin) // 3, ORIGINS["mixed"]
     hand = Hand(core.Cutter, random=read)
-    made = hand.cutter.many(kind, form, count, hand.source(first, end, origin=origin))
+    made = hand.many(count, kind, form, hand.source(first, end, origin=origin))
     size = random_size(kind, origin.lane)
     tails = [tail for part in drawn for tail in _pieces(part, size)]
     assert len(tails) == count * bool(size)

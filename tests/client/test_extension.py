@@ -34,14 +34,6 @@ PyMODINIT_FUNC PyInit__core(void)
 }
 """
 
-ANOTHER_PYTHON = """
-#include <Python.h>
-#undef PY_VERSION_HEX
-#undef PY_MINOR_VERSION
-#define PY_VERSION_HEX 0x030a0000
-#define PY_MINOR_VERSION 10
-#include "core.c"
-"""
 
 SAYS = "import uuidd_client; print(uuidd_client.implementation)"
 
@@ -182,17 +174,6 @@ def test_an_extension_of_another_version_is_not_used(
     (tmp_path / "older.c").write_text(ANOTHER_VERSION)
     compile_c(place, tmp_path / "older.c")
     assert_unusable(package, f"{place}: it is of version 0.0.9, not {uuidd.__version__}")
-
-
-def test_a_renamed_extension_of_another_python_is_not_used(
-    package: Path, place: Path, tmp_path: Path
-) -> None:
-    """It finds that out by itself, before it uses structures that may differ."""
-    (tmp_path / "older.c").write_text(ANOTHER_PYTHON)
-    others = [path for path in SOURCES.glob("*.c") if path.name != "core.c"]
-    compile_c(place, tmp_path / "older.c", *others)
-    this = ".".join(map(str, sys.version_info[:2]))
-    assert_unusable(package, f"it is for Python 3.10, and this is {this}")
 
 
 def test_an_unknown_wish_is_refused(package: Path) -> None:

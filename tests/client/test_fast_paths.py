@@ -1,18 +1,15 @@
-"""What the client gives at memory speed is bit for bit what ``tests/kinds.py`` says.
+"""The ids of a client that is given several blocks are bit for bit what ``tests/kinds.py`` says.
 
-Nothing is timed here. The client cuts blocks into runs, and makes those by loops in C, by tables
-and by columns.
+``test_cutter_bits.py`` has those of one block.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -21,8 +18,8 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from tests.client.draws import EPOCH, formed, seen
-from tests.client.fakes import START, UNAVAILABLE, Time, Unleased, set_random
-from tests.kinds import FORMS, GREGORIAN, KINDS, LANED, MS, SECOND, TIMED, UNLEASED
+from tests.client.fakes import START, Time, Unleased, set_random
+from tests.kinds import FORMS, GREGORIAN, KINDS, MS, SECOND, TIMED, UNLEASED
 from uuidd.core.ids.places import Origin
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd_client import Client, channel
@@ -35,11 +32,6 @@ pytestmark = pytest.mark.usefixtures("implementation")
 
 TIMED_FORMS = [(kind, form) for kind, form in FORMS if kind in TIMED]
 UTC_FORMS = [(kind, form) for kind, form in FORMS if kind in GREGORIAN]
-
-
-def compact(kind: str) -> Any:
-    """Return the form whose ids ``make`` packs: bytes, or else text."""
-    return "bytes" if "bytes" in KINDS[kind].forms else "text"
 
 
 class Fill(NamedTuple):
@@ -70,45 +62,23 @@ def _around(tick: int, before: int, after: int) -> Stretch:
 
 
 WRAP = (START | 0xFFFF_FFFF) + 1
-STRETCHES = {
-    "wrap of time_low": _around(WRAP, 400, 400),
-    "whole run of 4,096": _around((START | 0xFFF) + 1, 3, 4096 + 3),
-    "end of a millisecond": _around(START + 7 * MS, 400, 400),
-    "end of a second": _around(START + 3 * SECOND, 400, 400),
-}
 EACH_FORM = pytest.mark.parametrize(("kind", "form"), TIMED_FORMS)
-EACH_FILL = pytest.mark.parametrize("fill", [ZEROS, ONES], ids=["zeros", "ones"])
 
 
 class Told(Unleased):
-    """A daemon that gives the stretches told to it in turn, each under its origin.
+    """A daemon that gives the stretches told to it in turn, each under its origin."""
 
-    Where it is not *safe*, there is no daemon, and the fallback gives them.
-    """
-
-    def __init__(self, *told: tuple[Stretch, Origin], safe: bool = True) -> None:
+    def __init__(self, *told: tuple[Stretch, Origin]) -> None:
         self.left = list(told)
-        self.safe = safe
 
     def take(
         self, timeline: str, _: int, *, wait: bool = False
     ) -> tuple[Block | SteadyBlock, Watch]:
         """Return the next as a block of *timeline*."""
-        if not self.safe:
-            raise UNAVAILABLE
         (first, size), origin = self.left.pop(0)
         if timeline == "utc":
             return Block(first, size, origin.clock_seq, origin.node), self.watch
         return SteadyBlock(first, size, origin.node, origin.worker, origin.epoch), self.watch
-
-    def utc(self, _: int) -> tuple[int, int, Origin]:
-        """Return the next as a block of the fallback."""
-        (first, size), origin = self.left.pop(0)
-        return first, size, origin
-
-    def steady(self, count: int, _: int) -> tuple[int, int, Origin]:
-        """Return the next as a steady block of the fallback."""
-        return self.utc(count)
 
 
 @contextlib.contextmanager
@@ -120,7 +90,6 @@ def client_of(source: Any, random: Callable[[int], bytes] = os.urandom) -> Itera
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(channel, "Connection", lambda *_, **__: source)
-        patch.setattr(channel, "Fallback", lambda _: source)
         set_random(patch, random)
         with Client("/nowhere", _clock=Time()) as client:
             yield client
@@ -137,9 +106,9 @@ def places(kind: str, stretch: Stretch) -> Sequence[int]:
     return [place for place in range(first, last + 1) if kinds.tick_of_place(kind, place) in ticks]
 
 
-def ids_of(kind: str, form: str, stretch: Stretch, fill: Fill, *, safe: bool = True) -> list[Any]:
+def ids_of(kind: str, form: str, stretch: Stretch, fill: Fill) -> list[Any]:
     """Return the ids of a stretch as they are to be."""
-    return [formed(kind, form, value, safe=safe) for value in bits_of(kind, stretch, fill)]
+    return [formed(kind, form, value) for value in bits_of(kind, stretch, fill)]
 
 
 @cache
@@ -162,85 +131,6 @@ def made(client: Client, kind: Kind, form: Form, count: int) -> list[Any]:
         size = KINDS[kind].size
         return [found[at : at + size] for at in range(0, len(found), size)]
     return [seen(id) for id in found]
-
-
-# --- one block
-
-
-@pytest.mark.parametrize("kind", TIMED)
-@EACH_FILL
-def test_a_method_gives_what_the_oracle_says(kind: str, fill: Fill) -> None:
-    """One at a time, in the form in which the kind is mostly used."""
-    for stretch in STRETCHES.values():
-        expected = ids_of(kind, KINDS[kind].forms[0], stretch, fill)
-        with client_of(Told((stretch, fill.origin)), fill.random) as client:
-            assert [seen(getattr(client, KINDS[kind].method)()) for _ in expected] == expected
-
-
-@EACH_FORM
-@EACH_FILL
-def test_an_iterator_gives_what_the_oracle_says(kind: Kind, form: Form, fill: Fill) -> None:
-    """In every form, run after run."""
-    for stretch in STRETCHES.values():
-        expected = ids_of(kind, form, stretch, fill)
-        with client_of(Told((stretch, fill.origin)), fill.random) as client:
-            assert drawn(client, kind, form, len(expected)) == expected
-
-
-@EACH_FORM
-@EACH_FILL
-def test_make_gives_what_the_oracle_says(kind: Kind, form: Form, fill: Fill) -> None:
-    """In every form, and packed in one piece of bytes."""
-    for stretch in STRETCHES.values():
-        expected = ids_of(kind, form, stretch, fill)
-        with client_of(Told((stretch, fill.origin)), fill.random) as client:
-            assert made(client, kind, form, len(expected)) == expected
-
-
-@pytest.mark.parametrize("stretch", [_around(WRAP, 40, 40)])
-@pytest.mark.parametrize(
-    ("kind", "form"), [(kind, form) for kind, form in TIMED_FORMS if kind != "snowflake"]
-)
-@pytest.mark.parametrize("way", [drawn, made])
-def test_ids_without_the_daemon_have_another_mark_and_random_bits_for_a_lane(
-    kind: str, form: str, way: Callable[..., list[Any]], stretch: Stretch
-) -> None:
-    """The fast ways of making a UUID set its mark too."""
-    without = ONES._replace(origin=ONES.origin._replace(lane=None))
-    expected = ids_of(kind, form, stretch, without, safe=False)
-    with client_of(Told((stretch, without.origin), safe=False), without.random) as client:
-        assert way(client, kind, form, len(expected)) == expected
-
-
-@pytest.mark.parametrize("form", KINDS["v4"].forms)
-@pytest.mark.parametrize("way", [drawn, made])
-@EACH_FILL
-def test_v4_gives_what_the_oracle_says(
-    form: str, way: Callable[..., list[Any]], fill: Fill
-) -> None:
-    """Version and variant are put over random bits, whatever those are."""
-    random = int.from_bytes(fill.random(16), "big")
-    expected = formed("v4", form, kinds.made("v4", 0, fill.origin, random), safe=False)
-    with client_of(Told(), fill.random) as client:
-        assert way(client, "v4", form, 5000) == [expected] * 5000
-
-
-@pytest.mark.parametrize("kind", LANED)
-def test_each_id_has_its_tick_over_random_bits_of_its_own(kind: Kind) -> None:
-    """All that is not random is as the oracle has it; what is, differs from id to id."""
-    stretch = _around(START + 3 * SECOND, 300, 300)
-    form = compact(kind)
-    with client_of(Told((stretch, ONES.origin)), Random(1).randbytes) as client:
-        ids = made(client, kind, form, stretch.size)
-    randoms = [kinds.fields(kind, id)["random"] for id in ids]
-    assert len(set(randoms)) == stretch.size
-    assert ids == [
-        formed(kind, form, kinds.made(kind, place, ONES.origin, random))
-        for place, random in zip(places(kind, stretch), randoms, strict=True)
-    ]
-
-
-# --- several blocks, and several ways
 
 
 @pytest.mark.parametrize(("kind", "form"), UTC_FORMS)
@@ -313,77 +203,3 @@ def test_forms_and_ways_in_any_turn_give_each_place_once(
             spent += 2 * count
             for id in (made if at_once else drawn)(client, kind, form, count):
                 assert any(formed(kind, form, value) == id for value in left)
-
-
-# --- forks
-
-
-class Shared(Unleased):
-    """A source of numbered stretches, which a process and its forks take in turn.
-
-    *taken* are the numbers that this process has taken. They come out of a pipe, so none is taken
-    twice, whichever process takes it.
-    """
-
-    EACH = 700
-
-    def __init__(self, count: int) -> None:
-        self._numbers, write = os.pipe()
-        os.write(write, bytes(range(count)))
-        os.close(write)
-        self.taken: list[int] = []
-
-    def end(self) -> None:
-        """Close the pipe."""
-        os.close(self._numbers)
-
-    def take(
-        self, timeline: str, count: int, *, wait: bool = False
-    ) -> tuple[Block | SteadyBlock, Watch]:
-        """Return the next as a block of *timeline*."""
-        self.taken += os.read(self._numbers, 1)
-        return Told((self.stretch(self.taken[-1]), ONES.origin)).take(timeline, count)
-
-    def stretch(self, number: int) -> Stretch:
-        """Return a stretch. Some lie over a wrap of time_low and the end of a millisecond."""
-        return Stretch(WRAP - 5 * self.EACH + number * self.EACH, self.EACH)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("kind", TIMED)
-@pytest.mark.parametrize("way", [drawn, made])
-def test_after_a_fork_parent_and_child_give_the_ids_of_blocks_of_their_own(
-    kind: str, way: Callable[..., list[Any]]
-) -> None:
-    """Bit for bit in both, and none in common: the child leaves what its parent holds."""
-    form = compact(kind)
-    source = Shared(40)
-    read, write = os.pipe()
-    with contextlib.ExitStack() as stack:
-        stack.callback(source.end)
-        client = stack.enter_context(client_of(source, ONES.random))
-        before = way(client, kind, form, 150)
-        pid = os.fork()
-        if not pid:
-            try:
-                mine = [str(id) for id in way(client, kind, form, 1000)]
-                taken = source.taken[1:]
-                with open(write, "w") as pipe:
-                    json.dump([mine, taken], pipe)
-                os._exit(0)
-            finally:
-                os._exit(1)
-        os.close(write)
-        with open(read) as pipe:
-            theirs, taken = json.load(pipe)
-        assert os.waitpid(pid, 0)[1] == 0
-        after = way(client, kind, form, 1000)
-    ours = iter(_ids_of(kind, form, source, source.taken))
-    assert all(id in ours for id in before + after)
-    others = iter(map(str, _ids_of(kind, form, source, taken)))
-    assert all(id in others for id in theirs)
-    assert not {str(id) for id in before + after} & set(theirs)
-
-
-def _ids_of(kind: str, form: str, source: Shared, numbers: list[int]) -> list[Any]:
-    return [id for number in numbers for id in ids_of(kind, form, source.stretch(number), ONES)]

@@ -1,10 +1,10 @@
-"""How each kind is made of blocks: each form, each run, and what kinds have in common."""
+"""How each kind is made of blocks: bit for bit as ``tests/kinds.py`` says; runs, time fields."""
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Callable
+from functools import partial
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,26 +20,26 @@ from uuidd.core.ids.places import Origin
 
 EPOCH = 1_600_000_000_000
 TICK = UNIX + 1_700_000_000 * SECOND
+"""The first of a second, so also of a millisecond."""
+
 ORIGIN = Origin(0x9F6BDECED846, clock_seq=0x33C8, worker=0x2A5, epoch=EPOCH, lane=0xA5)
 
 EACH = pytest.mark.parametrize(("kind", "form"), FORMS)
-EACH_KIND = pytest.mark.parametrize("kind", LAYOUTS)
 TICKS = st.integers(TICK, TICK + 100 * SECOND)
-SEEDS = st.integers(0, 9)
 
-EACH_LANED = pytest.mark.parametrize(
-    ("kind", "form"), [(kind, form) for kind, form in FORMS if kind in LANED]
+ORIGINS = st.builds(
+    Origin,
+    st.integers(0, (1 << 48) - 1),
+    clock_seq=st.integers(0, (1 << 14) - 1),
+    worker=st.integers(0, 1023),
+    epoch=st.just(EPOCH),
+    lane=st.none() | st.integers(0, 255),
 )
 
 
 def zeros(count: int) -> bytes:
     """A source of zeros."""
     return bytes(count)
-
-
-def ones(count: int) -> bytes:
-    """A source of ones."""
-    return b"\xff" * count
 
 
 def draw(
@@ -49,95 +49,104 @@ def draw(
     count: int,
     random: RandomBytes = zeros,
     origin: Origin = ORIGIN,
-) -> list[Any]:
-    """Return the ids of *count* places, all in one run."""
-    return list(LAYOUTS[kind].forms[form](place, count, origin, random))
+) -> list[int]:
+    """Return the numbers of the ids of some places, all in one run, asserting their form."""
+    made = LAYOUTS[kind][form](place, count, origin, random)
+    if form == "bytes":
+        size = kinds.KINDS[kind].size
+        made = [bytes(made[at : at + size]) for at in range(0, len(made), size)]
+    made = list(made)
+    assert {*map(type, made)} <= {{"text": str, "bytes": bytes}.get(form, int)}
+    return [kinds.number(kind, each) for each in made]
 
 
-def read(kind: str, form: str, made: Any) -> int:
-    """Return the number of an id, asserting that it has that form."""
-    assert type(made) is {"text": str, "bytes": bytes}.get(form, int)
-    return kinds.number(kind, made)
+def one(kind: str, place: int, random: RandomBytes = zeros, origin: Origin = ORIGIN) -> int:
+    """Return the number of one id in the kind's default form."""
+    [made] = draw(kind, KINDS[kind].forms[0], place, 1, random, origin)
+    return made
 
 
-def run_of(kind: str) -> tuple[int, int]:
-    """Return where a run of the kind begins, and how long it is."""
-    places = PLACES[kind]
-    place = places.places(TICK, 1)[0]
-    begin = place + places.room(place)
-    return begin, places.room(begin)
-
-
-def all_of(kind: str, first: int, ticks: int) -> list[int]:
-    """Return the ids of all places of a block, run by run."""
-    layout, places = LAYOUTS[kind], PLACES[kind]
-    place, end = places.places(first, ticks)
-    found: list[int] = []
-    form = next(form for form in layout.forms if form != "bytes")
-    while place < end:
-        part = min(places.room(place), end - place)
-        found += [read(kind, form, made) for made in draw(kind, form, place, part, ones)]
-        place += part
-    return found
+def check(kind: str, form: str, place: int, count: int, origin: Origin = ORIGIN) -> None:
+    """Assert that the ids of some places are right, whatever random bits they have."""
+    found = draw(kind, form, place, count, Random(count).randbytes, origin)
+    assert found == [kinds.made(kind, place + at, origin, id) for at, id in enumerate(found)]
+    assert len(found) == count
 
 
 def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
     """Of the forms and the timeline that are documented."""
     documented = {kind: (found.timeline, found.forms) for kind, found in kinds.KINDS.items()}
     assert {kind: (found.timeline, found.forms) for kind, found in KINDS.items()} == documented
-    assert [(kind, form) for kind in KINDS for form in KINDS[kind].forms] == FORMS
-    for kind, layout in LAYOUTS.items():
-        assert set(layout.forms) == set(KINDS[kind].forms)
+    assert {kind: {*forms} for kind, forms in LAYOUTS.items()} == {
+        kind: {*found.forms} for kind, found in KINDS.items()
+    }
 
 
-# --- each form of each kind
-
-
-@EACH
-@pytest.mark.parametrize(
-    ("numerator", "count"),
-    [
-        (0, 0),
-        (0, 1),
-        (1, 300),
-        (2, 1_000),
-        (3, 1_000),
-        pytest.param(0, 10_000, marks=pytest.mark.thorough),
-    ],
-)
-def test_ids_are_what_the_oracle_says(kind: str, form: str, numerator: int, count: int) -> None:
-    """At the beginning, in the middle and at the end of a run, in each form and number."""
-    begin, run = run_of(kind)
-    count = min(count, run)
-    # At the beginning, a third and two thirds in, and up to the end.
-    place = begin + min(numerator * run // 3, run - count)
-    made = draw(kind, form, place, count, Random(count).randbytes)
-    found = [read(kind, form, each) for each in made]
-    assert found == [kinds.made(kind, place + at, ORIGIN, id) for at, id in enumerate(found)]
-    assert len(found) == count
-    assert PLACES[kind].room(place) >= count
+# --- ids
 
 
 @EACH
-def test_the_last_of_a_run_and_the_first_of_the_next_are_right(kind: str, form: str) -> None:
-    """A run ends where its room does, and the next begins at the next place."""
-    begin, run = run_of(kind)
-    for place in (begin - 1, begin, begin + run - 1, begin + run):
-        (made,) = draw(kind, form, place, 1)
-        assert read(kind, form, made) == kinds.made(kind, place, ORIGIN)
+@given(data=st.data(), origin=ORIGINS)
+def test_any_places_of_a_run_are_right(
+    kind: str, form: str, data: st.DataObject, origin: Origin
+) -> None:
+    """Anywhere in the time field, also up to the end of a run."""
+    begin, end = kinds.places(kind, EPOCH) if KINDS[kind].timeline else (0, 1 << 60)
+    # Of a Flake's time 64 bits are only for the future: ticks end before.
+    first = data.draw(st.integers(begin, min(end, 1 << 63) - 1))
+    if data.draw(st.booleans()):
+        first += PLACES[kind].room(first) - data.draw(st.integers(1, 40))
+    count = min(PLACES[kind].room(first), data.draw(st.integers(0, 40)))
+    check(kind, form, max(first, begin), count, origin)
 
 
 @EACH
-@pytest.mark.parametrize("lane", [0, 1, 16, 0xA5, 255, None])
-def test_random_bits_are_all_of_the_source(kind: str, form: str, lane: int | None) -> None:
-    """A source of zeros sets none of them, a source of ones all; the lane is not among them."""
-    begin, _ = run_of(kind)
-    origin = ORIGIN._replace(lane=lane)
-    for source, random in ((zeros, 0), (ones, -1)):
-        made = draw(kind, form, begin, 20, source, origin)
-        assert [read(kind, form, each) for each in made] == [
-            kinds.made(kind, begin + at, origin, random) for at in range(20)
+def test_a_whole_run_is_right(kind: str, form: str) -> None:
+    """Or 10,000 ids of it. For a KSUID, they are the last ones of a second."""
+    place = PLACES[kind].places(TICK + SECOND - MS, 1)[0]
+    check(kind, form, place, min(PLACES[kind].room(place), MS))
+
+
+def reached(draw: Callable[[RandomBytes], list[int]]) -> list[tuple[int, int]]:
+    """Return which bit of which id each bit of the source sets, asserting that it is one or none.
+
+    The source is called once, and each of its bits is set alone.
+    """
+    asked: list[int] = []
+
+    def note(count: int) -> bytes:
+        asked.append(count)
+        return bytes(count)
+
+    plain = draw(note)
+    found = []
+    for bit in range(8 * sum(asked)):
+        drawn = draw(partial((1 << bit).to_bytes, byteorder="little"))
+        changed = [
+            (at, one ^ other)
+            for at, (one, other) in enumerate(zip(plain, drawn, strict=True))
+            if one != other
         ]
+        assert len(changed) <= 1
+        found += changed
+    assert len(asked) == bool(found)
+    return found
+
+
+@EACH
+@pytest.mark.parametrize("lane", [None, 0, 0xA5])
+def test_each_random_bit_comes_from_a_bit_of_its_own(
+    kind: str, form: str, lane: int | None
+) -> None:
+    """So no two random bits depend on each other. Kinds without random bits read none."""
+    origin = ORIGIN._replace(lane=lane)
+    place = PLACES[kind].places(TICK + 77, 1)[0]
+    found = reached(lambda random: draw(kind, form, place, 3, random, origin))
+    low, high = (kinds.made(kind, place, origin, random) for random in (0, -1))
+    bits = [1 << bit for bit in range(160) if (low ^ high) >> bit & 1]
+    assert sorted(found) == [(at, bit) for at in range(3) for bit in bits]
+    assert len(bits) == kinds.tail(kind, lane)
+    assert bool(bits) == PLACES[kind].random
 
 
 @pytest.mark.parametrize(
@@ -157,108 +166,85 @@ def test_random_bits_are_all_of_the_source(kind: str, form: str, lane: int | Non
 def test_the_lane_stands_where_it_is_documented(kind: str, form: str, id: object) -> None:
     """Tick 1,234 is 00 0100 1101 0010, and lane 165 follows it as 1010 0101."""
     tick = UNIX + 1_645_557_742_000 * MS + 1_234
-    assert draw(kind, form, tick, 1, zeros, Origin(1, lane=0b1010_0101)) == [id]
+    made = LAYOUTS[kind][form](tick, 1, Origin(1, lane=0b1010_0101), zeros)
+    assert (made if form == "bytes" else [*made]) == (id if form == "bytes" else [id])
 
 
-@EACH_LANED
-@given(lanes=st.sets(st.integers(0, 255), min_size=2, max_size=2), seeds=st.tuples(*[SEEDS] * 2))
-def test_no_two_lanes_make_the_same_id_of_a_tick(
-    kind: str, form: str, lanes: set[int], seeds: tuple[int, int]
-) -> None:
-    """Their ids differ in the lane, whether or not they have the same random bits."""
-    begin, _ = run_of(kind)
-    found = [
-        {read(kind, form, made) for made in draw(kind, form, begin, 20, source, origin)}
-        for source, origin in zip(
-            [Random(seed).randbytes for seed in seeds],
-            [ORIGIN._replace(lane=lane) for lane in lanes],
-            strict=True,
-        )
-    ]
-    assert not found[0] & found[1]
-    for ids, lane in zip(found, lanes, strict=True):
-        assert {kinds.fields(kind, id)["lane"] for id in ids} == {lane}
-
-
-@EACH_LANED
-def test_ids_of_all_lanes_sort_by_tick_first(kind: str, form: str) -> None:
-    """The highest id of a tick is of the last lane, and lower than all ids of the next tick."""
-    begin, _ = run_of(kind)
-    highest = draw(kind, form, begin, 20, ones, ORIGIN._replace(lane=255))
-    lowest = draw(kind, form, begin, 20, zeros, ORIGIN._replace(lane=0))
-    pairs = zip(highest, lowest[1:], strict=False)
-    assert all(read(kind, form, high) < read(kind, form, low) and high < low for high, low in pairs)
-
-
-@EACH
-def test_only_kinds_with_random_bits_draw_any(kind: str, form: str) -> None:
-    """If a place has only one id, the source is not called."""
-    asked: list[int] = []
-
-    def note(count: int) -> bytes:
-        asked.append(count)
-        return bytes(count)
-
-    draw(kind, form, run_of(kind)[0], 5, note)
-    assert bool(asked) == PLACES[kind].random == bool(kinds.tail(kind))
-
-
-@EACH
-def test_an_iterator_runs_in_c(kind: str, form: str) -> None:
-    """No step of it is in Python, so that several threads may share it."""
-    made = LAYOUTS[kind].forms[form](run_of(kind)[0], 3, ORIGIN, zeros)
-    assert iter(made) is made
-    assert not inspect.isgenerator(made)
-    assert type(made).__module__ in {"builtins", "itertools"}
-
-
-@pytest.mark.parametrize("form", LAYOUTS["snowflake"].forms)
-def test_a_snowflake_without_a_worker_is_refused(form: str) -> None:
-    """The error names the field and the range."""
-    with pytest.raises(ValueError, match=r"^worker is None; .* 0 to 1023$"):
-        LAYOUTS["snowflake"].forms[form](run_of("snowflake")[0], 1, Origin(1), zeros)
+@pytest.mark.parametrize(("kind", "form"), [each for each in FORMS if each[0] in LANED])
+def test_each_lane_has_bits_of_its_own(kind: str, form: str) -> None:
+    """All 256, in each form."""
+    for lane in range(256):
+        origin = Origin(1, lane=lane)
+        expected = [kinds.made(kind, TICK + 77 + at, origin) for at in range(2)]
+        assert draw(kind, form, TICK + 77, 2, zeros, origin) == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "origin", "name"),
+    ("kind", "origin", "error"),
     [
         *(
-            (kind, Origin(1, worker=1)._replace(**{field: beyond}), field)
+            (kind, Origin(1, worker=1)._replace(**{field: beyond}), f"^{field} is {beyond}; ")
             for kind, found in kinds.KINDS.items()
             for field, size in kinds.sizes(found.layout).items()
             if field in Origin._fields
             for beyond in (-1, 1 << size)
         ),
-        ("snowflake", Origin(1, worker=1, epoch=EPOCH * 2), "ms"),
+        ("snowflake", Origin(1, worker=1, epoch=EPOCH * 2), "^ms is "),
+        ("snowflake", Origin(1), r"^worker is None; .* 0 to 1023$"),
     ],
 )
-def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, name: str) -> None:
+def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, error: str) -> None:
     """In each form the error names the field."""
-    for form in LAYOUTS[kind].forms.values():
-        with pytest.raises(ValueError, match=f"^{name} is "):
-            form(run_of(kind)[0], 1, origin, zeros)
+    place = PLACES[kind].places(TICK, 1)[0]
+    for form in LAYOUTS[kind]:
+        with pytest.raises(ValueError, match=error):
+            draw(kind, form, place, 1, zeros, origin)
+
+
+@pytest.mark.parametrize(("kind", "form"), [each for each in FORMS if each[0] in LANED])
+def test_a_tick_fits_up_to_the_ends_of_the_field(kind: str, form: str) -> None:
+    """A tick before the epoch or past the end is an error that names kind and tick."""
+    begin, end = kinds.places(kind)
+    for tick in (begin, end - 1):
+        check(kind, form, tick, 1)
+    for tick in (begin - 1, end):
+        message = f"^tick is {tick}; the time of a {kind} is "
+        with pytest.raises(ValueError, match=message):
+            draw(kind, form, tick, 1)
+
+
+@given(st.integers(0, 60), st.integers(0, 99))
+def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> None:
+    """Version and variant replace bits of the source, which has 16 bytes for each v4."""
+    raw = Random(seed).randbytes(16 * count)
+    assert draw("v4", "bytes", 0, count, Random(seed).randbytes) == [
+        kinds.made("v4", 0, ORIGIN, int.from_bytes(raw[at : at + 16], "big"))
+        for at in range(0, 16 * count, 16)
+    ]
 
 
 # --- places, runs and ticks
 
 
 @pytest.mark.parametrize("kind", TIMED)
-def test_room_is_the_rest_of_the_run(kind: str) -> None:
-    """It falls by one with each place, down to one, and is whole again after that."""
-    begin, run = run_of(kind)
-    # The tables of v1 and v6 have so many ids.
-    assert run == max(kinds.KINDS[kind].slots, 4096)
-    room = PLACES[kind].room
-    assert [room(begin + at) for at in (0, 1, run // 2, run - 1, run)] == [
-        run,
-        run - 1,
-        run - run // 2,
-        1,
-        run,
-    ]
+@given(tick=st.integers(EPOCH * MS + UNIX, 1 << 60))
+def test_room_goes_up_to_the_end_of_the_run(kind: str, tick: int) -> None:
+    """The last place with room is in the same run as the first; the one after it is not."""
+    place = PLACES[kind].places(tick, 1)[0]
+    end = place + PLACES[kind].room(place)
+    run, begin = (
+        (4096, 0)
+        if KINDS[kind].timeline == "utc"
+        else (
+            kinds.KINDS[kind].slots,
+            kinds.places(kind)[0],
+        )
+    )
+    assert (place - begin) // run == (end - 1 - begin) // run
+    assert (end - begin) % run == 0
 
 
-@EACH_KIND
+@pytest.mark.parametrize("kind", LAYOUTS)
 @given(first=TICKS, count=st.integers(1, 50_000))
 def test_the_ticks_for_a_number_of_ids_hold_them(kind: str, first: int, count: int) -> None:
     """Wherever a block begins. For all kinds except Snowflakes, a place is a tick."""
@@ -273,47 +259,23 @@ def test_the_ticks_for_a_number_of_ids_hold_them(kind: str, first: int, count: i
 
 
 @pytest.mark.parametrize("kind", TIMED)
-@given(first=TICKS, count=st.integers(1, 200), back=st.integers(0, 60))
-def test_ids_of_a_block_rise_over_the_ends_of_runs(
-    kind: str, first: int, count: int, back: int
-) -> None:
-    """Each place has an id higher than the one before it; v1 sorts as v6 here."""
-    if back:
-        first += -(first - UNIX) % SECOND - back
-    found = all_of(kind, first, count)
-    if kind == "v1":
-        found = [versions.v1_to_v6(value) for value in found]
-    assert found == sorted(set(found))
-
-
-ORIGINS = st.builds(
-    Origin,
-    st.integers(0, (1 << 48) - 1),
-    clock_seq=st.integers(0, (1 << 14) - 1),
-    worker=st.integers(0, 1023),
-    epoch=st.just(EPOCH),
-    lane=st.none() | st.integers(0, 255),
-)
-
-
-@pytest.mark.parametrize("kind", TIMED)
 @given(TICKS, st.integers(0, 2 * SECOND) | st.integers(0, 9), ORIGINS, ORIGINS)
 def test_a_later_tick_gives_a_greater_id_wherever_it_is_made(
-    kind: str, tick: int, later: int, one: Origin, other: Origin
+    kind: str, tick: int, later: int, here: Origin, there: Origin
 ) -> None:
     """Whatever the node, the worker number, the lane and the random bits; v1 sorts as v6 here.
 
     Of steady kinds without random bits only in a later run, for there clients begin a run with each
     node: so in no other kind may a node come before the tick.
     """
-    layout, places = LAYOUTS[kind], PLACES[kind]
+    places = PLACES[kind]
     place, _ = places.places(tick, 1)
     starts_anew = KINDS[kind].timeline != "utc" and not places.random
     later += places.room(place) if starts_anew else 1
-    form = next(form for form in layout.forms if form != "bytes")
-    (low,) = draw(kind, form, place, 1, ones, one)
-    (high,) = draw(kind, form, place + later, 1, zeros, other)
-    ids = [read(kind, form, made) for made in (low, high)]
+    ids = [
+        one(kind, place, lambda count: b"\xff" * count, here),
+        one(kind, place + later, zeros, there),
+    ]
     if kind == "v1":
         ids = [versions.v1_to_v6(id) for id in ids]
     assert ids[0] < ids[1]
@@ -326,8 +288,7 @@ def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
     for at in range(100):
         now = TICK + at * SECOND // 10 + late.randrange(MS)
         place, _ = places.places(now, places.ticks(1))
-        (made,) = draw("snowflake", "int", place, 1)
-        sequences.append(kinds.fields("snowflake", made)["rest"])
+        sequences.append(kinds.fields("snowflake", one("snowflake", place))["rest"])
     assert len(set(sequences)) > 90
     assert {sequence % 16 for sequence in sequences} == set(range(16))
 
@@ -347,23 +308,5 @@ def test_a_time_field_has_the_value_that_is_in_the_id(tick: int) -> None:
     """For each kind, the field's value at a tick is the one that the id of the tick carries."""
     for kind, field in time_fields(EPOCH).items():
         place, _ = PLACES[kind].places(tick, 1)
-        (made,) = draw(kind, KINDS[kind].forms[0], place, 1)
-        carried = kinds.fields(kind, made)["time"]
+        carried = kinds.fields(kind, one(kind, place))["time"]
         assert field.raw(kinds.tick_of_place(kind, place)) == carried, kind
-
-
-PACKED = [kind for kind, layout in LAYOUTS.items() if layout.packed]
-
-
-@pytest.mark.parametrize("kind", PACKED)
-@given(TICKS, st.integers(1, 5000), st.none() | st.integers(0, 255))
-def test_bytes_in_one_piece_are_those_of_one_by_one(
-    kind: str, first: int, count: int, lane: int | None
-) -> None:
-    """Byte for byte, over all of a run, for the same random bytes."""
-    origin = ORIGIN._replace(lane=lane)
-    layout, places = LAYOUTS[kind], PLACES[kind]
-    count = min(count, places.room(first))
-    assert layout.packed is not None
-    packed = layout.packed(first, count, origin, Random(1).randbytes)
-    assert packed == b"".join(layout.forms["bytes"](first, count, origin, Random(1).randbytes))

@@ -27,6 +27,7 @@ from uuidd.core.ids import (
 from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.nodes import random_node
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.times import text, tick_of
 from uuidd.core.timeline.generation import Lane
@@ -163,7 +164,7 @@ def v5(given: Row, expected: Reads) -> None:
 def v4(given: Row, expected: Reads) -> None:
     """A v4 is random bits but for its version and variant."""
     random = bytes.fromhex(given["random_hex"])
-    assert uuids.texts(bulk.v4(0, 1, None, lambda _: random)) == [expected["uuid"]]
+    assert uuids.texts(bulk.v4(0, 1, Origin(0), lambda _: random)) == [expected["uuid"]]
     value = uuids.from_text(expected["uuid"])
     assert versions.v4(*FORMATS["v4"].unpack(value).values()) == value
 

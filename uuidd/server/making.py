@@ -51,7 +51,7 @@ class Maker:
         self, call: Make, block: Block | SteadyBlock | None, most: int
     ) -> Iterator[list[str]]:
         places, random = PLACES[call.kind], self._entropy.take
-        draw = LAYOUTS[call.kind].forms["text"]
+        draw = LAYOUTS[call.kind]["text"]
         place, origin, left = 0, Origin(0), call.count
         if block is not None:
             place, _ = places.places(block.first, block.count)

@@ -2,7 +2,7 @@
 
 Each function returns what the kind's own function returns for the same ticks and random bits, at
 C's speed: no id takes a step of the interpreter. Most set one byte, or one character, of all ids
-with one slice assignment. An iterator runs in C, and is for one thread.
+with one slice assignment.
 
 All ids of a call lie in one *run*: the ticks over which only the low part of the tick changes. That
 is 4,096 ticks for v1 and v6, a second for KSUIDs, and a millisecond for the others.
@@ -12,98 +12,50 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, repeat, starmap
-from itertools import count as count_up
-from struct import Struct, iter_unpack
+from collections.abc import Callable
+from itertools import starmap
+from struct import iter_unpack
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.bases import CROCKFORD, PUSH, encode
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.kinds import TIMES
-from uuidd.core.ids.places import RUN
+from uuidd.core.ids.places import Origin
 from uuidd.core.ids.tables import (
     free_characters,
     lane_bytes,
     letters,
     masked,
-    run_bytes,
-    run_digits,
     tick_characters,
     v7_ticks,
 )
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
 from uuidd.core.ids.versions import LANE_BITS
-from uuidd.core.typed import TYPE_CHECKING
 
 RandomBytes = Callable[[int], bytes]
 """Returns that number of random bytes."""
 
-if TYPE_CHECKING:
-    from typing import TypeVar
-
-    Form = TypeVar("Form")
-
-    Packed = Callable[[int, int, int | None, RandomBytes], bytearray]
-    """Returns the bytes of the ids of *count* ticks from *first*, in one piece.
-
-    After the tick comes *lane*, 0 to 255, or 8 more random bits if that is None. A v4 has no place
-    for tick and lane.
-    """
-
-    Ids = Callable[[int, int, int | None, RandomBytes], Iterable[Form]]
-    """Returns the same ids one by one."""
-
-_LOW = RUN - 1
 _GREGORIAN = {"v1": versions.v1, "v6": versions.v6}
-_STEP = {"v1": 1 << 96, "v6": 1 << 64}
-_LOW_DIGITS = {"v1": 5, "v6": 15}
-"""Where in the text the three digits are that change in a run."""
-
-_PACK_V1 = Struct(">I12s").pack
-_PACK_V6 = Struct(">6sH8s").pack
 
 
-def gregorian_ints(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[int]:
-    """Return the v1 or v6 UUIDs of ``first .. first + count`` as 128-bit ints."""
-    return islice(count_up(_GREGORIAN[kind](first, clock_seq, node), _STEP[kind]), count)
-
-
-def gregorian_texts(kind: str, first: int, count: int, clock_seq: int, node: int) -> Iterator[str]:
-    """Return the v1 or v6 UUIDs of ``first .. first + count`` as 36 characters each."""
-    text = uuids.to_text(_GREGORIAN[kind](first, clock_seq, node))
-    laid_out = bytearray(f"{text}\n".encode() * count)
-    at, low = _LOW_DIGITS[kind], first & _LOW
-    for place, digits in enumerate(run_digits(), at):
-        laid_out[place::37] = digits[low : low + count]
-    return iter(uuids.lines(laid_out))
-
-
-def gregorian_bytes(
-    kind: str, first: int, count: int, clock_seq: int, node: int
-) -> Iterator[bytes]:
-    """Return the v1 or v6 UUIDs of ``first .. first + count`` as 16 bytes each."""
-    raw = _GREGORIAN[kind](first, clock_seq, node).to_bytes(16, "big")
+def gregorian(kind: str, first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
+    """Return the v1 or v6 UUIDs of ``first .. first + count``, 16 bytes each."""
+    id = _GREGORIAN[kind](first, origin.clock_seq, origin.node)
+    packed = bytearray(id.to_bytes(16, "big") * count)
+    # v1 begins with the low 32 bits of the tick. v6 has the low 12 bits after its version.
     if kind == "v1":
         low = first & 0xFFFF_FFFF
-        return map(_PACK_V1, range(low, low + count), repeat(raw[4:]))
-    stamped = 0x6000 | first & 0xFFF
-    return map(_PACK_V6, repeat(raw[:6]), range(stamped, stamped + count), repeat(raw[8:]))
+        ticks = _big_endian(array("I", range(low, low + count)))
+        for place in range(4):
+            packed[place::16] = ticks[place::4]
+    else:
+        low = 0x6000 | first & 0xFFF
+        ticks = _big_endian(array("H", range(low, low + count)))
+        packed[6::16], packed[7::16] = ticks[::2], ticks[1::2]
+    return packed
 
 
-def gregorian_packed(kind: str, first: int, count: int, clock_seq: int, node: int) -> bytearray:
-    """Return the v1 or v6 UUIDs of ``first .. first + count``, 16 bytes each, in one piece."""
-    ids = bytearray(_GREGORIAN[kind](first, clock_seq, node).to_bytes(16, "big") * count)
-    # The two bytes that hold the low 12 bits of the tick: the last of v1's time_low, or those of
-    # v6's version and time_low.
-    at, stamp = (2, first & 0xF000) if kind == "v1" else (6, 0x6000)
-    high, low = run_bytes(stamp >> 8)
-    begin = first & _LOW
-    ids[at::16], ids[at + 1 :: 16] = high[begin : begin + count], low[begin : begin + count]
-    return ids
-
-
-def v4(_first: int, count: int, _lane: int | None, random: RandomBytes) -> bytearray:
+def v4(_first: int, count: int, _origin: Origin, random: RandomBytes) -> bytearray:
     """Return *count* v4 UUIDs, 16 bytes each."""
     packed = bytearray(random(16 * count))
     packed[6::16] = packed[6::16].translate(masked(0x0F, 0x40))
@@ -111,7 +63,7 @@ def v4(_first: int, count: int, _lane: int | None, random: RandomBytes) -> bytea
     return packed
 
 
-def v7(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
+def v7(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
     """Return the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
     TIMES["v7"].raw(first)
     ms, rest = milliseconds(first)
@@ -120,7 +72,7 @@ def v7(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearr
     packed[6::16] = high[rest : rest + count]
     packed[7::16] = low[rest : rest + count]
     tail = random(8 * count)
-    begin, end = lane_bytes(lane, 4)
+    begin, end = lane_bytes(origin.lane, 4)
     packed[8::16] = _or(mixed[rest : rest + count], tail[:count].translate(begin))
     packed[9::16] = tail[count : 2 * count].translate(end)
     for place in range(2, 8):
@@ -128,7 +80,7 @@ def v7(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearr
     return packed
 
 
-def ulids(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
+def ulids(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
     """Return the ULIDs of ``first .. first + count``, 16 bytes each."""
     TIMES["ulid"].raw(first)
     ms, rest = milliseconds(first)
@@ -137,7 +89,7 @@ def ulids(first: int, count: int, lane: int | None, random: RandomBytes) -> byte
     ticks = _big_endian(array("H", range(rest << 2, rest + count << 2, 4)))
     packed[6::16] = ticks[::2]
     tail = random(9 * count)
-    begin, end = lane_bytes(lane, 2)
+    begin, end = lane_bytes(origin.lane, 2)
     packed[7::16] = _or(ticks[1::2], tail[:count].translate(begin))
     packed[8::16] = tail[count : 2 * count].translate(end)
     for place in range(2, 9):
@@ -145,10 +97,12 @@ def ulids(first: int, count: int, lane: int | None, random: RandomBytes) -> byte
     return packed
 
 
-def ksuids(first: int, count: int, lane: int | None, random: RandomBytes) -> bytearray:
+def ksuids(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
     """Return the KSUIDs of ``first .. first + count``, 20 bytes each."""
     timestamp = TIMES["ksuid"].raw(first)
-    laned = b"" if lane is None else check_bits("lane", lane, LANE_BITS).to_bytes(1, "big")
+    laned = b""
+    if origin.lane is not None:
+        laned = check_bits("lane", origin.lane, LANE_BITS).to_bytes(1, "big")
     head = timestamp.to_bytes(4, "big") + bytes(3) + laned
     packed = bytearray(head.ljust(20, b"\0") * count)
     rest = (first - UNIX_EPOCH) % TICKS_PER_SECOND
@@ -162,54 +116,33 @@ def ksuids(first: int, count: int, lane: int | None, random: RandomBytes) -> byt
     return packed
 
 
-def ulid_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
+def ulid_texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
     """Return the texts of the ULIDs of ``first .. first + count``."""
     TIMES["ulid"].raw(first)
     ms, rest = milliseconds(first)
     # The 14 bits of the tick and 1 of the lane fill 3 characters of 5 bits; 13 more follow.
     head = encode(ms, CROCKFORD, 10)
-    ticks, tables = tick_characters(CROCKFORD, 1), free_characters(CROCKFORD, lane, 1, 1 + 13)
+    ticks, tables = (
+        tick_characters(CROCKFORD, 1),
+        free_characters(CROCKFORD, origin.lane, 1, 1 + 13),
+    )
     return _texts(head, ticks, tables, rest, count, random, CROCKFORD)
 
 
-def push_id_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
+def push_id_texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
     """Return the texts of the Push IDs of ``first .. first + count``."""
     TIMES["push_id"].raw(first)
     ms, rest = milliseconds(first)
     # The 14 bits of the tick and 4 of the lane fill 3 characters of 6 bits; 9 more follow.
     head = encode(ms, PUSH, 8)
-    ticks, tables = tick_characters(PUSH, 4), free_characters(PUSH, lane, 4, 1 + 9)
+    ticks, tables = tick_characters(PUSH, 4), free_characters(PUSH, origin.lane, 4, 1 + 9)
     return _texts(head, ticks, tables, rest, count, random, PUSH)
 
 
-def ints(packed: Packed, width: int) -> Ids[int]:
-    """Return a function that returns as ints the ids of *packed*, of *width* bytes each."""
-    form = f"{width}s"
-
-    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> Iterator[int]:
-        # int.from_bytes reads the highest byte first by default.
-        return starmap(int.from_bytes, iter_unpack(form, packed(first, count, lane, random)))
-
-    return draw
-
-
-def each(packed: Packed, width: int) -> Ids[bytes]:
-    """Return a function that returns one by one the ids of *packed*, of *width* bytes each."""
-    form = f"{width}s"
-
-    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> Iterator[bytes]:
-        return chain.from_iterable(iter_unpack(form, packed(first, count, lane, random)))
-
-    return draw
-
-
-def uuid_texts(packed: Packed) -> Ids[str]:
-    """Return a function that returns as the text of UUIDs the ids of *packed*."""
-
-    def draw(first: int, count: int, lane: int | None, random: RandomBytes) -> Iterator[str]:
-        return iter(uuids.texts(packed(first, count, lane, random)))
-
-    return draw
+def ints(packed: bytearray, width: int) -> list[int]:
+    """Return as ints the ids in *packed*, of *width* bytes each."""
+    # int.from_bytes reads the highest byte first by default.
+    return list(starmap(int.from_bytes, iter_unpack(f"{width}s", packed)))
 
 
 def _texts(

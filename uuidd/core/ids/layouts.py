@@ -7,11 +7,9 @@ of one run ("places.py", "bulk.py").
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import count as count_up
-from itertools import islice, repeat
-from struct import Struct
+from functools import partial
 
-from uuidd.core.ids import bulk, snowflake
+from uuidd.core.ids import bulk, snowflake, uuids
 from uuidd.core.ids.bases import encode
 from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.checks import check_bits
@@ -20,137 +18,65 @@ from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_MS
-from uuidd.core.typed import Any, NamedTuple
+from uuidd.core.typed import Any
 
-Draw = Callable[[int, int, Origin, RandomBytes], Iterator[Any]]
-"""Returns the ids of *count* places from *first*, all in one run.
-
-The iterator runs in C, and is for one thread.
-"""
-
-Packed = Callable[[int, int, Origin, RandomBytes], bytes | bytearray]
-"""Returns the bytes of the ids of *count* places from *first*, all in one run, in one piece."""
-
-_PACK_FLAKE = Struct(">QQ").pack
-_PACK_SNOWFLAKE = Struct(">Q").pack
-
-
-class Layout(NamedTuple):
-    """How ids of a kind are made.
-
-    *forms* holds what draws each form; a ``uuid`` is drawn as an int. *packed* is a faster way to
-    the bytes of many ids, or None if there is none.
-    """
-
-    forms: Mapping[str, Draw]
-    packed: Packed | None
-
-
-def _gregorian(kind: str) -> Layout:
-    def form(draw: Callable[[str, int, int, int, int], Iterator[Any]]) -> Draw:
-        return lambda first, count, origin, _: draw(
-            kind, first, count, origin.clock_seq, origin.node
-        )
-
-    forms = {
-        "uuid": form(bulk.gregorian_ints),
-        "text": form(bulk.gregorian_texts),
-        "bytes": form(bulk.gregorian_bytes),
-    }
-
-    def packed(first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
-        return bulk.gregorian_packed(kind, first, count, origin.clock_seq, origin.node)
-
-    return Layout(forms, packed)
-
-
-def _random_tailed(forms: Mapping[str, bulk.Ids[Any]], packed: bulk.Packed | None = None) -> Layout:
-    def form(draw: bulk.Ids[Any]) -> Draw:
-        return lambda first, count, origin, random: iter(draw(first, count, origin.lane, random))
-
-    made = {name: form(draw) for name, draw in forms.items()}
-
-    def all_packed(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
-        assert packed is not None  # noqa: S101  (this function is used only if it is there)
-        return packed(first, count, origin.lane, random)
-
-    return Layout(made, packed and all_packed)
-
-
-def _uuid_forms(packed: bulk.Packed) -> dict[str, bulk.Ids[Any]]:
-    return {
-        "uuid": bulk.ints(packed, 16),
-        "text": bulk.uuid_texts(packed),
-        "bytes": bulk.each(packed, 16),
-    }
-
+Draw = Callable[[int, int, Origin, RandomBytes], Any]
+"""Returns the ids of *count* places from *first*, all in one run."""
 
 _KSUID, _FLAKE, _FLAKE_TIME = FORMATS["ksuid"], FORMATS["flake"], TIMES["flake"]
-_ksuid_ints = bulk.ints(bulk.ksuids, _KSUID.size)
 
 
-def _ksuid_texts(first: int, count: int, lane: int | None, random: RandomBytes) -> list[str]:
-    return [
-        encode(value, _KSUID.digits, _KSUID.width)
-        for value in _ksuid_ints(first, count, lane, random)
-    ]
+def _uuid_forms(packed: Draw) -> dict[str, Draw]:
+    def ints(*block: Any) -> list[int]:
+        return bulk.ints(packed(*block), 16)
+
+    def texts(*block: Any) -> list[str]:
+        return uuids.texts(packed(*block))
+
+    return {"uuid": ints, "text": texts, "bytes": packed}
 
 
-def _flake(first: int, node: int) -> int:
-    return (
-        _FLAKE_TIME.raw(first) << 64
-        | check_bits("node", node, NODE_BITS) << 16
-        | (first - _FLAKE_TIME.epoch) % TICKS_PER_MS
-    )
+def _ksuid_texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
+    values = bulk.ints(bulk.ksuids(first, count, origin, random), _KSUID.size)
+    return [encode(value, _KSUID.digits, _KSUID.width) for value in values]
 
 
-def _flakes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[int]:
+def _flakes(first: int, count: int, origin: Origin, _: RandomBytes) -> range:
+    node = check_bits("node", origin.node, NODE_BITS)
+    begin = _FLAKE_TIME.raw(first) << 64 | node << 16
     # Within a millisecond the sequence, the lowest bits, is all that changes.
-    return islice(count_up(_flake(first, origin.node)), count)
+    begin |= (first - _FLAKE_TIME.epoch) % TICKS_PER_MS
+    return range(begin, begin + count)
 
 
-def _flake_texts(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[str]:
-    return iter([encode(value, _FLAKE.digits) for value in _flakes(first, count, origin, _)])
-
-
-def _flake_bytes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[bytes]:
-    whole = _flake(first, origin.node)
-    high, low = whole >> 64, whole & (1 << 64) - 1
-    return map(_PACK_FLAKE, repeat(high), range(low, low + count))
-
-
-def _snowflakes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[int]:
+def _snowflakes(first: int, count: int, origin: Origin, _: RandomBytes) -> range:
     if origin.worker is None:
         raise ValueError("worker is None; a Snowflake needs a worker number, 0 to 1023")
     begin = snowflake.of_place(first, origin.worker, epoch=origin.epoch)
-    return iter(range(begin, begin + count))
+    return range(begin, begin + count)
 
 
-def _snowflake_texts(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[str]:
-    return map(str, _snowflakes(first, count, origin, _))
+def _forms(ints: Draw, text: Callable[[int], str], size: int) -> dict[str, Draw]:
+    """Return the forms of ids that are made one by one of *ints*, which have *size* bytes."""
+
+    def texts(*block: Any) -> Iterator[str]:
+        return map(text, ints(*block))
+
+    def packed(*block: Any) -> bytes:
+        return b"".join([value.to_bytes(size, "big") for value in ints(*block)])
+
+    return {"int": ints, "text": texts, "bytes": packed}
 
 
-def _snowflake_bytes(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterator[bytes]:
-    return map(_PACK_SNOWFLAKE, _snowflakes(first, count, origin, _))
-
-
-LAYOUTS: Mapping[str, Layout] = {
-    "v1": _gregorian("v1"),
-    "v4": _random_tailed(_uuid_forms(bulk.v4), bulk.v4),
-    "v6": _gregorian("v6"),
-    "v7": _random_tailed(_uuid_forms(bulk.v7), bulk.v7),
-    "snowflake": Layout(
-        {"int": _snowflakes, "text": _snowflake_texts, "bytes": _snowflake_bytes}, None
-    ),
-    "flake": Layout({"int": _flakes, "text": _flake_texts, "bytes": _flake_bytes}, None),
-    "ulid": _random_tailed(
-        {**_uuid_forms(bulk.ulids), "text": bulk.ulid_texts},
-        bulk.ulids,
-    ),
-    "ksuid": _random_tailed(
-        {"text": _ksuid_texts, "bytes": bulk.each(bulk.ksuids, _KSUID.size)},
-        bulk.ksuids,
-    ),
-    "push_id": _random_tailed({"text": bulk.push_id_texts}),
+LAYOUTS: Mapping[str, Mapping[str, Draw]] = {
+    "v1": _uuid_forms(partial(bulk.gregorian, "v1")),
+    "v4": _uuid_forms(bulk.v4),
+    "v6": _uuid_forms(partial(bulk.gregorian, "v6")),
+    "v7": _uuid_forms(bulk.v7),
+    "snowflake": _forms(_snowflakes, str, 8),
+    "flake": _forms(_flakes, lambda value: encode(value, _FLAKE.digits), 16),
+    "ulid": {**_uuid_forms(bulk.ulids), "text": bulk.ulid_texts},
+    "ksuid": {"text": _ksuid_texts, "bytes": bulk.ksuids},
+    "push_id": {"text": bulk.push_id_texts},
 }
-"""The layout of each kind in ``kinds.KINDS``."""
+"""What draws each form of each kind in ``kinds.KINDS``: the bytes in one piece, UUIDs as ints."""

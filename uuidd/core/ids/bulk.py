@@ -20,12 +20,13 @@ from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.bases import CROCKFORD, PUSH, encode
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.kinds import TIMES
-from uuidd.core.ids.places import Origin
+from uuidd.core.ids.places import RUN, Origin
 from uuidd.core.ids.tables import (
     free_characters,
     lane_bytes,
     letters,
     masked,
+    run_bytes,
     tick_characters,
     v7_ticks,
 )
@@ -42,16 +43,13 @@ def gregorian(kind: str, first: int, count: int, origin: Origin, _: RandomBytes)
     """Return the v1 or v6 UUIDs of ``first .. first + count``, 16 bytes each."""
     id = _GREGORIAN[kind](first, origin.clock_seq, origin.node)
     packed = bytearray(id.to_bytes(16, "big") * count)
-    # v1 begins with the low 32 bits of the tick. v6 has the low 12 bits after its version.
-    if kind == "v1":
-        low = first & 0xFFFF_FFFF
-        ticks = _big_endian(array("I", range(low, low + count)))
-        for place in range(4):
-            packed[place::16] = ticks[place::4]
-    else:
-        low = 0x6000 | first & 0xFFF
-        ticks = _big_endian(array("H", range(low, low + count)))
-        packed[6::16], packed[7::16] = ticks[::2], ticks[1::2]
+    # The two bytes that hold the low 12 bits of the tick: the last of v1's time_low, or those of
+    # v6's version and time_low.
+    at, stamp = (2, first & 0xF000) if kind == "v1" else (6, 0x6000)
+    high, low = run_bytes(stamp >> 8)
+    begin = first & RUN - 1
+    packed[at::16] = high[begin : begin + count]
+    packed[at + 1 :: 16] = low[begin : begin + count]
     return packed
 
 

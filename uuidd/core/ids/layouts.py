@@ -6,7 +6,7 @@ of one run ("places.py", "bulk.py").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from uuidd.core.ids import bulk, snowflake, uuids
@@ -49,6 +49,10 @@ def _flakes(first: int, count: int, origin: Origin, _: RandomBytes) -> range:
     return range(begin, begin + count)
 
 
+def _flake_texts(values: Iterable[int]) -> list[str]:
+    return [encode(value, _FLAKE.digits) for value in values]
+
+
 def _snowflakes(first: int, count: int, origin: Origin, _: RandomBytes) -> range:
     if origin.worker is None:
         raise ValueError("worker is None; a Snowflake needs a worker number, 0 to 1023")
@@ -56,11 +60,13 @@ def _snowflakes(first: int, count: int, origin: Origin, _: RandomBytes) -> range
     return range(begin, begin + count)
 
 
-def _forms(ints: Draw, text: Callable[[int], str], size: int) -> dict[str, Draw]:
-    """Return the forms of ids that are made one by one of *ints*, which have *size* bytes."""
+def _forms(
+    ints: Draw, write: Callable[[Iterable[int]], Iterable[str]], size: int
+) -> dict[str, Draw]:
+    """Return the forms of ids of *size* bytes that are *ints*; *write* returns their texts."""
 
-    def texts(*block: Any) -> Iterator[str]:
-        return map(text, ints(*block))
+    def texts(*block: Any) -> Iterable[str]:
+        return write(ints(*block))
 
     def packed(*block: Any) -> bytes:
         return b"".join([value.to_bytes(size, "big") for value in ints(*block)])
@@ -73,8 +79,8 @@ LAYOUTS: Mapping[str, Mapping[str, Draw]] = {
     "v4": _uuid_forms(bulk.v4),
     "v6": _uuid_forms(partial(bulk.gregorian, "v6")),
     "v7": _uuid_forms(bulk.v7),
-    "snowflake": _forms(_snowflakes, str, 8),
-    "flake": _forms(_flakes, lambda value: encode(value, _FLAKE.digits), 16),
+    "snowflake": _forms(_snowflakes, lambda values: map(str, values), 8),
+    "flake": _forms(_flakes, _flake_texts, 16),
     "ulid": {**_uuid_forms(bulk.ulids), "text": bulk.ulid_texts},
     "ksuid": {"text": _ksuid_texts, "bytes": bulk.ksuids},
     "push_id": {"text": bulk.push_id_texts},

@@ -1,6 +1,6 @@
 """Tables for ``bulk``, each computed once.
 
-Some hold a byte or a character of an id for each tick of a millisecond. The others are for
+Some hold a byte or a character of an id for each tick of a run. The others are for
 ``bytes.translate``, and turn a random byte into a byte or a character of an id.
 """
 
@@ -10,11 +10,18 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.places import RUN
 from uuidd.core.ids.ticks import TICKS_PER_MS
 from uuidd.core.ids.versions import LANE_BITS
 
 MS_BITS = 14
 """Bits of a tick within its millisecond."""
+
+
+@lru_cache(maxsize=17)
+def run_bytes(stamp: int) -> tuple[bytes, bytes]:
+    """Return both bytes of the low 12 bits of a run's ticks, with *stamp* set in the high one."""
+    return _each(range(stamp, stamp + 16), 256, RUN), _each(range(256), 1, RUN)
 
 
 @lru_cache(maxsize=1)

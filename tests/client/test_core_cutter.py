@@ -35,7 +35,6 @@ def hand() -> Hand:
 
 @pytest.mark.parametrize("lag", [1, 2, LAG])
 def test_ids_in_a_row_have_ticks_in_a_row(hand: Hand, lag: int) -> None:
-    """As many as have passed since; then they wait."""
     first = hand.lane().tick()
     assert first is not None
     hand.now += lag
@@ -43,7 +42,6 @@ def test_ids_in_a_row_have_ticks_in_a_row(hand: Hand, lag: int) -> None:
 
 
 def test_no_id_lags_further(hand: Hand) -> None:
-    """It has the tick of now instead."""
     hand.lane().one()
     hand.now += LAG + 1
     assert hand.tick() == hand.now
@@ -112,14 +110,12 @@ def test_what_is_no_source_is_refused(hand: Hand, wrong: Callable[[Hand], Any]) 
 
 @pytest.mark.parametrize("life", [5, bytes(8), memoryview(bytes(16))[1:9], word(1)[:0]])
 def test_a_life_is_a_word(life: Any) -> None:
-    """Anything else is refused."""
     with pytest.raises(ValueError, match="it must be a memoryview of an aligned word"):
         core.Cutter(life)
 
 
 @pytest.mark.parametrize("value", [1 << 63, "x"])
 def test_used_is_raised_to_a_place(hand: Hand, value: Any) -> None:
-    """Anything else is refused."""
     with pytest.raises((TypeError, OverflowError)):
         hand.cutter.raise_to(value)
     assert hand.cutter.used == 0
@@ -127,7 +123,6 @@ def test_used_is_raised_to_a_place(hand: Hand, value: Any) -> None:
 
 @pytest.mark.parametrize("count", [-1, (1 << 63) // 20 + 1, 1 << 60])
 def test_more_ids_than_memory_can_have_are_refused(hand: Hand, count: int) -> None:
-    """And fewer than none."""
     hand.all()
     for form in ("text", "bytes"):
         with pytest.raises(ValueError, match=f"count is {count}"):
@@ -136,7 +131,6 @@ def test_more_ids_than_memory_can_have_are_refused(hand: Hand, count: int) -> No
 
 
 def test_unknown_kinds_and_forms_are_refused(hand: Hand) -> None:
-    """The error names them."""
     for use in (
         lambda kind: hand.cutter.one(kind, "text"),
         lambda kind: hand.cutter.many(kind, "text", 1),
@@ -240,7 +234,6 @@ class Words(bytearray):
 
 @pytest.mark.parametrize("field", ["horizon", "token"])
 def test_the_words_of_a_source_stay_while_it_is_used(hand: Hand, field: str) -> None:
-    """Until another source takes its place."""
     words = Words(8)
     kept = weakref.ref(words)
     view = memoryview(words).cast("Q")

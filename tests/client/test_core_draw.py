@@ -56,7 +56,6 @@ def hand() -> Hand:
 
 
 def test_an_id_that_the_cutter_has_not_is_that_of_a_refill(drawing: Drawing) -> None:
-    """From then on the cutter has some."""
     holding, refills = hand(), [0]
 
     def refill() -> tuple[Any, Any]:
@@ -72,7 +71,6 @@ def test_an_id_that_the_cutter_has_not_is_that_of_a_refill(drawing: Drawing) -> 
 
 
 def test_a_draw_makes_ids_of_its_kind_and_form() -> None:
-    """Each of which has its own names."""
     for kind, form in kinds.FORMS:
         holding = hand().block(kinds.places(kind)[0] + 10**12 if KINDS[kind].timeline else 0)
         draw = core.Draw(kind, form, lambda holding=holding: (holding.cutter, None))
@@ -113,7 +111,6 @@ def test_a_draw_whose_life_is_over_is_refilled(drawing: Drawing) -> None:
 
 
 def test_the_error_of_a_refill_is_the_callers(drawing: Drawing) -> None:
-    """It may be called again."""
     errors: list[Exception] = [DaemonUnavailable("/nowhere", "a test")]
 
     def refill() -> tuple[Any, Any]:
@@ -175,14 +172,12 @@ def test_arguments_are_refused(arguments: tuple[tuple[Any, ...], dict[str, Any]]
 @pytest.mark.parametrize("made", ["factory", "iter"])
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_neither_is_pickled_or_copied(way: Callable[[Any], Any], made: str) -> None:
-    """The error names what can be."""
     draw = getattr(Client("/nowhere"), made)("v7")
     with pytest.raises(TypeError, match="pickle the client, its methods, or the functions"):
         way(draw)
 
 
 def test_a_draw_is_its_own_iterator() -> None:
-    """And it has no end."""
     draw = core.Draw("v1", "text", lambda: (None, "id"))
     assert iter(draw) is draw
     assert next(draw) == "id"
@@ -206,7 +201,6 @@ json.dump([uuidd_client.implementation, told], sys.stdout)
 
 @pytest.mark.process
 def test_both_implementations_export_the_same() -> None:
-    """Names, signatures and docstrings."""
     told = []
     for wanted in ("off", "require"):
         done = subprocess.run(
@@ -276,7 +270,6 @@ def test_an_id_of_a_cutter_that_ends_meanwhile_is_dropped(drawing: Drawing) -> N
 
 
 def test_a_draw_that_ends_lets_go_of_all() -> None:
-    """Of its cutter and its refill; so does one that was refused."""
     cutter = hand().block(count=1 << 40).cutter
 
     def refill() -> tuple[Any, str]:

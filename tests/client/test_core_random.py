@@ -62,7 +62,6 @@ def test_more_is_read_the_more_is_used(reads: Reads) -> None:
 
 @pytest.mark.parametrize("kind", RANDOM)
 def test_whole_ids_are_read(reads: Reads, kind: str) -> None:
-    """Nothing of a read is left that is too little for an id."""
     size = random_size(kind)
     drawn(hand_of(kind, reads), kind, 300)
     assert all(read % size == 0 for read in reads.sizes)
@@ -71,7 +70,6 @@ def test_whole_ids_are_read(reads: Reads, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["v4", "v7"])
 def test_no_bits_are_used_twice(reads: Reads, kind: str) -> None:
-    """Each id has its own of those that were read."""
     size = random_size(kind)
     # Without version, variant and lane.
     tails = [id[-6:] for id in drawn(hand_of(kind, reads), kind, 500)]
@@ -80,39 +78,31 @@ def test_no_bits_are_used_twice(reads: Reads, kind: str) -> None:
     assert set(tails) <= set(known)
 
 
-@pytest.mark.parametrize("step", [-31, MS])
+@pytest.mark.parametrize(
+    ("max_age", "step", "dropped"),
+    [
+        (0.1, -31, True),
+        (0.1, MS - 1, False),
+        (0.1, MS, True),
+        (0.0001, MS // 10 - 1, False),
+        (0.0001, MS // 10, True),
+    ],
+)
 @pytest.mark.parametrize("kind", ["v4", "v7"])
-def test_what_was_read_is_dropped_with_time(reads: Reads, kind: str, step: int) -> None:
-    """After a millisecond, and with a step back: then the next read is a small one again."""
-    hand = hand_of(kind, reads)
-    drawn(hand, kind, 20)
-    before = len(reads.sizes)
+def test_what_was_read_is_dropped_with_time(
+    reads: Reads, kind: str, max_age: float, step: int, dropped: bool
+) -> None:
+    """After a millisecond or max_age, and with a step back: the next read is a small one again."""
+    hand = hand_of(kind, reads, max_age)
+    # The last one has the first bytes of the second read.
+    drawn(hand, kind, 128 // random_size(kind) + 1)
     hand.now += step
     hand.one(kind, "bytes")
-    assert reads.sizes[before:] == [128]
-
-
-def test_what_was_read_is_kept_for_a_millisecond(reads: Reads) -> None:
-    """Not for less, as few as the ids may be."""
-    hand = hand_of("v4", reads)
-    hand.one("v4")
-    hand.now += MS - 1
-    hand.one("v4")
-    assert reads.sizes == [128]
-
-
-def test_what_was_read_is_not_kept_longer_than_max_age(reads: Reads) -> None:
-    """If that is less than a millisecond."""
-    hand = hand_of("v4", reads, 0.0001)
-    hand.one("v4")
-    hand.now += MS // 10
-    hand.one("v4")
-    assert reads.sizes == [128, 128]
+    assert reads.sizes == [128, 256, *[128] * dropped]
 
 
 @pytest.mark.parametrize("kind", ["v4", "v7"])
 def test_without_any_age_nothing_is_read_ahead(reads: Reads, kind: str) -> None:
-    """Each id reads its own."""
     drawn(hand_of(kind, reads, 0), kind, 3)
     assert reads.sizes == [random_size(kind)] * 3
 

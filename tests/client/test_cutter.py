@@ -47,7 +47,6 @@ def ticks(ids: list[Any]) -> list[int]:
 
 @pytest.mark.parametrize("kind", TIMED)
 def test_each_place_of_a_block_is_used_once_in_its_order(new: Any, kind: str) -> None:
-    """After the last one there has to be a refill."""
     first = kinds.places(kind)[0] + 10**12
     hand = Hand(new).block(first, 20)
     places = [kinds.place(kind, hand.one(kind)) for _ in range(20)]
@@ -96,7 +95,6 @@ def test_kinds_and_forms_of_one_cutter_share_its_places(new: Any, form: str) -> 
 
 @EACH_WAY
 def test_without_a_source_there_is_none(new: Any, way: Way) -> None:
-    """There has to be a refill."""
     hand = Hand(new)
     assert way(hand) == []
     hand.block()
@@ -145,7 +143,6 @@ def test_a_source_that_is_passed_is_used_whatever_utc_is(new: Any, way: Way) -> 
 
 
 def test_a_source_that_is_passed_does_not_stay(new: Any) -> None:
-    """The next ids are of the cutter's own."""
     hand = Hand(new).block()
     passed = hand.source(START + 100, START + 200, origin=LANE)
     hand.many(1, "v1", "uuid", passed)
@@ -156,7 +153,6 @@ def test_a_source_that_is_passed_does_not_stay(new: Any) -> None:
 @EACH_WAY_AND_SOURCE
 @pytest.mark.parametrize("kind_of_source", ["block", "lane"])
 def test_none_is_made_at_the_horizon(new: Any, way: Way, kind_of_source: str) -> None:
-    """The last one is that before it."""
     hand = Hand(new)
     getattr(hand, kind_of_source)()
     hand.horizon[0] = hand.now
@@ -168,7 +164,6 @@ def test_none_is_made_at_the_horizon(new: Any, way: Way, kind_of_source: str) ->
 @EACH_WAY_AND_SOURCE
 @pytest.mark.parametrize("changed", [1, 1 << 63, TOKEN])
 def test_none_is_made_once_the_token_is_another(new: Any, way: Way, changed: int) -> None:
-    """All 64 bits of it count."""
     hand = Hand(new).block()
     hand.token[0] ^= changed
     assert way(hand) == []
@@ -346,7 +341,6 @@ def test_without_any_age_each_id_of_a_lane_has_the_tick_of_now(new: Any) -> None
 
 @EACH_WAY_AND_SOURCE
 def test_a_lane_has_one_id_a_tick(new: Any, way: Way) -> None:
-    """While the clock stands still, there is no other; nor after a step back."""
     hand = Hand(new).lane()
     assert ticks(way(hand)) == [hand.now]
     assert way(hand) == []
@@ -357,7 +351,6 @@ def test_a_lane_has_one_id_a_tick(new: Any, way: Way) -> None:
 
 
 def test_an_id_waits_for_the_next_tick(new: Any) -> None:
-    """It does not have one that is to come."""
     hand = Hand(new).lane()
     before = hand.tick()
     hand.readings = 0
@@ -410,7 +403,6 @@ def test_many_of_a_lane_leave_half_a_millisecond_of_ticks_to_the_next(new: Any, 
 
 @pytest.mark.parametrize("form", ["uuid", "bytes"])
 def test_many_without_any_age_have_the_last_free_ticks_up_to_now(new: Any, form: str) -> None:
-    """As few as there are."""
     hand = Hand(new, max_age=0).lane()
     for step, count in ((0, 5), (3, 3), (1, 1), (100, 5)):
         hand.now += step
@@ -423,7 +415,6 @@ def test_many_without_any_age_have_the_last_free_ticks_up_to_now(new: Any, form:
 
 @pytest.mark.parametrize(("kind", "form"), FORMS)
 def test_many_are_as_many_as_the_block_has(new: Any, kind: str, form: str) -> None:
-    """They have its places in their order, also past the end of a millisecond or a second."""
     first = kinds.places(kind)[0] + 10**12 - 7 if KINDS[kind].timeline else 0
     hand = Hand(new).block(first, 4_507)
     if kind in ("v7", "ulid", "push_id", "flake"):
@@ -440,7 +431,6 @@ def test_many_are_as_many_as_the_block_has(new: Any, kind: str, form: str) -> No
 
 @pytest.mark.parametrize("source", ["block", "lane"])
 def test_none_of_many_uses_nothing(new: Any, source: str) -> None:
-    """Neither an id nor a place."""
     hand = Hand(new)
     getattr(hand, source)()
     assert hand.cutter.many("v1", "uuid", 0) == []
@@ -462,7 +452,6 @@ def test_a_v4_needs_no_tick(new: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "form"), [("v1", "uuid"), ("v1", "text"), ("v7", "text")])
 def test_none_is_made_once_the_life_is_over(new: Any, kind: str, form: str) -> None:
-    """Nor is what was made ahead used."""
     hand = Hand(new).block(count=1000)
     assert None not in hand.ticks(6, kind, form)
     hand.alive[0] = 0
@@ -483,7 +472,6 @@ def test_a_life_that_ends_while_the_clock_is_read_is_noticed(new: Any, form: str
 
 @pytest.mark.parametrize("kind", ["v4", "v7"])
 def test_a_life_that_ends_while_random_bytes_are_read_is_noticed(new: Any, kind: str) -> None:
-    """As above."""
 
     def read(size: int) -> bytes:
         hand.alive[0] = 0
@@ -512,7 +500,6 @@ def test_a_life_that_ends_before_any_line_is_noticed(new: Any, before: int) -> N
 @pytest.mark.parametrize("fork", [os.fork, raw_fork])
 @pytest.mark.parametrize("kind", ["v1", "v4", "v7"])
 def test_a_child_draws_nothing_of_its_parents(new: Any, fork: Callable[[], int], kind: str) -> None:
-    """However it was forked."""
     made = new(Life().alive)
     hand = Hand(new).block(count=1000) if kind != "v4" else Hand(new).all()
     made.source = hand.cutter.source
@@ -584,7 +571,6 @@ def test_no_id_made_ahead_outlives_the_words_of_its_source(new: Any, kind: str, 
 
 @pytest.mark.parametrize("step", [-71, MS])
 def test_no_id_made_ahead_outlives_the_span_of_its_source(new: Any, step: int) -> None:
-    """Its end, or a step back of UTC to before its begin."""
     hand = Hand(new)
     hand.block(count=1000, since=hand.now, until=hand.now + 71)
     ahead(hand)

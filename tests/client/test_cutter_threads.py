@@ -172,7 +172,6 @@ def test_threads_never_have_the_same_random_bits(
 
 @COUNTS
 def test_what_was_used_never_falls(new: Any, count: int) -> None:
-    """Though threads raise it to different places."""
     cutter = Hand(new).cutter
 
     def raised(step: int) -> bool:
@@ -188,7 +187,6 @@ def test_what_was_used_never_falls(new: Any, count: int) -> None:
 @COUNTS
 @pytest.mark.skipif(core is None, reason="it is of the extension")
 def test_threads_that_share_a_draw_refill_it_in_turn(count: int) -> None:
-    """Each refill has another cutter, with places of its own."""
     taking = threading.Lock()
     first = [0]
 

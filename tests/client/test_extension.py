@@ -123,7 +123,6 @@ def assert_unusable(package: Path, cause: str) -> None:
 def test_an_extension_that_is_installed_makes_the_ids(
     package: Path, place: Path, compiled: Path, wanted: str | None
 ) -> None:
-    """Nobody has to ask for it."""
     shutil.copy(compiled, place)
     done = imported(package, wanted)
     assert (done.stdout, done.stderr) == ("c\n", "")
@@ -152,7 +151,6 @@ def test_an_extension_for_another_python_is_not_this_ones(package: Path, place: 
 
 
 def test_a_file_that_is_no_library_is_not_loaded(package: Path, place: Path) -> None:
-    """The loader's own words say why."""
     place.write_bytes(bytes(4096))
     assert_unusable(package, f"{place}: invalid ELF header")
 
@@ -160,7 +158,6 @@ def test_a_file_that_is_no_library_is_not_loaded(package: Path, place: Path) -> 
 def test_a_library_that_is_no_extension_is_not_used(
     package: Path, place: Path, tmp_path: Path
 ) -> None:
-    """Python's own words say why."""
     (tmp_path / "empty.c").write_text("")
     compile_c(place, tmp_path / "empty.c")
     cause = "dynamic module does not define module export function (PyInit__core)"
@@ -207,13 +204,11 @@ def test_in_a_zip_python_makes_the_ids(zipped: Path) -> None:
 
 
 def test_an_extension_that_is_required_of_a_zip_is_refused(zipped: Path) -> None:
-    """The error says why there is none."""
     [*_, line] = from_zip(zipped, "require").stderr.splitlines()
     assert line == f"ImportError: {problem('uuidd_client was imported from a zip')}{REQUIRED}"
 
 
 def test_uuidctl_says_so_in_one_line(package: Path) -> None:
-    """No traceback, and status 1."""
     script = PROJECT / "uuidd" / "scripts" / "uuidctl"
     path = os.pathsep.join([str(package.parent), str(PROJECT)])
     done = run(

@@ -18,7 +18,7 @@ from tests import kinds
 from tests.client.conftest import WORKER
 from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, number, tick
 from tests.rig import Daemon
-from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids import snowflake
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId
 
@@ -56,19 +56,6 @@ def test_as_many_are_made_as_were_asked_for(client: Client, kind: Kind) -> None:
     form: Any = KINDS[kind].forms[-1]
     found = made(client, kind, form, 50_001)
     assert len(set(found)) == 50_001
-
-
-@pytest.mark.parametrize("kind", TIMED)
-def test_ids_rise_however_they_are_drawn(client: Client, kind: Kind) -> None:
-    """One by one or many at once, in any form, an id is higher than those before it."""
-    found: list[int] = []
-    for turn in range(60):
-        form: Any = KINDS[kind].forms[turn % len(KINDS[kind].forms)]
-        draw = drawn if turn % 3 else made
-        found += draw(client, kind, form, 1 + 37 * turn % 50)
-    if kind == "v1":
-        found = [versions.v1_to_v6(id) for id in found]
-    assert found == sorted(set(found))
 
 
 @pytest.mark.parametrize("kind", TIMED)
@@ -117,7 +104,6 @@ def test_the_daemons_v7_are_marked_safe(client: Client) -> None:
 
 
 def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client) -> None:
-    """A UUID, an int or text."""
     for kind in TIMED:
         id = getattr(client, KINDS[kind].method)()
         assert type(id) is KINDS[kind].type
@@ -224,13 +210,6 @@ def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
         found = snowflake.fields(client.snowflake(), epoch=epoch)
     assert (found.datacenter_id, found.worker_id) == (3, 7)
     assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
-
-
-def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number(daemon: Daemon) -> None:
-    """Shards chosen by the lowest bits are all used, however slowly ids are made."""
-    with Client(daemon.socket, fallback=False, max_age=0) as one_by_one:
-        sequences = {snowflake.fields(one_by_one.snowflake()).sequence for _ in range(50)}
-    assert len(sequences) > 25
 
 
 def test_beyond_the_rate_a_caller_waits(client: Client) -> None:

@@ -207,7 +207,6 @@ def test_a_field_fits_up_to_the_ends_of_its_range(family: Family, place: int) ->
 @EACH_PART
 @pytest.mark.parametrize("value", [True, 1.0, "1", None])
 def test_a_field_that_is_not_an_int_is_refused(family: Family, place: int, value: object) -> None:
-    """Not a bool, not a whole float; the error names the field."""
     parts = lows(family)
     parts[place] = value
     with pytest.raises(TypeError, match=rf"^{family.parts[place].name} is .*; it must be an int$"):
@@ -233,7 +232,6 @@ def test_ids_sort_by_their_time(family: Family, data: st.DataObject) -> None:
 
 @EACH
 def test_a_value_of_too_many_bits_is_not_read(family: Family) -> None:
-    """Nothing is read from a value below zero, above the highest, or of another type."""
     read, count = family.fields, sum(kinds.sizes(family.layout).values())
     for value in (-1, 1 << count):
         with pytest.raises(ValueError, match=rf"^an? .* is {value}; it must be 0 to "):
@@ -245,7 +243,6 @@ def test_a_value_of_too_many_bits_is_not_read(family: Family) -> None:
 
 @pytest.mark.parametrize("version", range(1, 9))
 def test_another_version_is_not_read(version: int) -> None:
-    """A UUID of another version, or of another variant, is named and refused."""
     read = FORMATS[f"v{version}"].unpack
     for other in {*range(16)} - {version}:
         value = uuids.stamp(0, other)
@@ -290,7 +287,6 @@ def test_an_id_of_a_tick_has_it_and_a_later_one_is_higher(kind: str, data: st.Da
 
 @EACH_TICKED
 def test_a_tick_fits_up_to_the_ends_of_the_field(kind: str) -> None:
-    """With all free bits clear and set; beyond, the error names the tick and the range."""
     begin, end = kinds.places(kind)
     for tick in (begin, end - 1):
         for free in (0, (1 << free_bits(kind)) - 1):
@@ -335,7 +331,6 @@ def test_text_comes_back_and_sorts_as_its_value(writing: Writing, data: st.DataO
 
 @EACH_WRITING
 def test_a_value_has_a_text_up_to_the_ends_of_its_range(writing: Writing) -> None:
-    """Beyond them the error names the kind, the value and the range."""
     highest = (1 << writing.bits) - 1
     for value in (0, highest):
         assert writing.from_text(writing.to_text(value)) == value
@@ -363,7 +358,6 @@ def test_a_character_of_no_alphabet_is_refused(writing: Writing, character: str)
 
 @EACH_WRITING
 def test_a_text_one_too_long_or_too_short_is_refused(writing: Writing) -> None:
-    """A kind of one width has no other; one without has nothing above its highest."""
     highest = writing.to_text((1 << writing.bits) - 1)
     wrong = [highest + highest[-1]]
     if writing.width is not None:
@@ -441,11 +435,9 @@ def test_digits_come_back(alphabet: str, value: int, width: int) -> None:
 
 
 def test_a_number_below_zero_has_no_digits() -> None:
-    """The error names it."""
     with pytest.raises(ValueError, match=r"^the number is -1; it must be 0 or more$"):
         bases.encode(-1, bases.BASE62)
 
 
 def test_any_number_of_zeros_may_come_first() -> None:
-    """They add no bits."""
     assert bases.decode("0" * 1000 + "10", bases.BASE62, "number", 8) == 62

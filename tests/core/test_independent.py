@@ -85,7 +85,6 @@ def test_uuid_utils_reads_the_milliseconds_of_v1_and_v6() -> None:
 
 
 def test_any_uuid_has_the_text_of_uuid_utils() -> None:
-    """uuid_utils writes any 128 bits as we do, and reads ours."""
     for random in draws(3):
         value = random.getrandbits(128)
         assert uuids.to_text(value) == str(uuid_utils.UUID(int=value))
@@ -96,7 +95,6 @@ def test_any_uuid_has_the_text_of_uuid_utils() -> None:
 
 
 def test_others_read_the_milliseconds_of_a_v7() -> None:
-    """uuid6 and uuid_utils find the milliseconds of ours, and we those of uuid_utils's."""
     for random in draws(4):
         ms = random.getrandbits(44)
         value = versions.v7(ms, random.getrandbits(12), random.getrandbits(62))
@@ -107,7 +105,6 @@ def test_others_read_the_milliseconds_of_a_v7() -> None:
 
 
 def test_uuid_utils_makes_the_same_v8() -> None:
-    """uuid_utils puts the same three blocks in the same places."""
     for random in draws(5):
         parts = random.getrandbits(48), random.getrandbits(12), random.getrandbits(62)
         assert uuid_utils.uuid8(*parts).int == FORMATS["v8"].pack(*parts)
@@ -117,7 +114,6 @@ def test_uuid_utils_makes_the_same_v8() -> None:
 
 
 def test_others_make_the_same_v3_and_v5() -> None:
-    """The standard library and uuid_utils return the same UUIDs of any namespace and name."""
     for random in draws(6):
         space, text = random.getrandbits(128), name(random)
         assert versions.v3(space, text) == uuid.uuid3(uuid.UUID(int=space), text).int
@@ -127,7 +123,6 @@ def test_others_make_the_same_v3_and_v5() -> None:
 
 
 def test_a_guids_bytes_are_pythons_bytes_le() -> None:
-    """The standard library's bytes_le are the GUID bytes of any UUID."""
     for random in draws(7):
         value = random.getrandbits(128)
         raw = uuids.guid_swapped(value).to_bytes(16, "big")
@@ -138,7 +133,6 @@ def test_a_guids_bytes_are_pythons_bytes_le() -> None:
 
 
 def test_python_ulid_reads_and_writes_the_same() -> None:
-    """python-ulid finds the text, the UUID, the milliseconds and the random bytes of a ULID."""
     for random in draws(8):
         ms, rest = random.getrandbits(48), random.getrandbits(80)
         value = ULID_FORMAT.pack(ms, rest)
@@ -150,7 +144,6 @@ def test_python_ulid_reads_and_writes_the_same() -> None:
 
 
 def test_svix_ksuid_reads_and_writes_the_same() -> None:
-    """svix-ksuid finds the text, the second and the payload of a KSUID, and makes it of them."""
     for random in draws(9):
         seconds, payload = KSUID_EPOCH + random.getrandbits(32), random.getrandbits(128)
         value = KSUID_FORMAT.pack(seconds - KSUID_EPOCH, payload)
@@ -166,7 +159,6 @@ def test_svix_ksuid_reads_and_writes_the_same() -> None:
 
 @pytest.mark.parametrize("time", [microsecond, millisecond])
 def test_the_cassandra_driver_has_the_same_bounds(time: Callable[[Random], datetime]) -> None:
-    """DataStax's lowest and highest TimeUUID are those of a microsecond's first tick."""
     for random in draws(10):
         at = time(random)
         low, high = bounds("cassandra", at, unit="tick")
@@ -184,7 +176,6 @@ def test_bounds_of_a_microsecond_hold_the_cassandra_drivers() -> None:
 
 
 def test_the_cassandra_driver_reads_the_time_of_a_v1() -> None:
-    """DataStax's Unix time of a v1 is its tick's."""
     for random in draws(12):
         since = random.randrange(-1 << EXACT_BITS, 1 << EXACT_BITS)
         value = versions.v1(UNIX_EPOCH + since, random.getrandbits(14), random.getrandbits(48))

@@ -172,7 +172,6 @@ def test_the_lane_stands_where_it_is_documented(kind: str, form: str, id: object
 
 @pytest.mark.parametrize(("kind", "form"), [each for each in FORMS if each[0] in LANED])
 def test_each_lane_has_bits_of_its_own(kind: str, form: str) -> None:
-    """All 256, in each form."""
     for lane in range(256):
         origin = Origin(1, lane=lane)
         expected = [kinds.made(kind, TICK + 77 + at, origin) for at in range(2)]
@@ -194,7 +193,6 @@ def test_each_lane_has_bits_of_its_own(kind: str, form: str) -> None:
     ],
 )
 def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, error: str) -> None:
-    """In each form the error names the field."""
     place = PLACES[kind].places(TICK, 1)[0]
     for form in LAYOUTS[kind]:
         with pytest.raises(ValueError, match=error):
@@ -203,7 +201,6 @@ def test_an_origin_that_does_not_fit_is_refused(kind: str, origin: Origin, error
 
 @pytest.mark.parametrize(("kind", "form"), [each for each in FORMS if each[0] in LANED])
 def test_a_tick_fits_up_to_the_ends_of_the_field(kind: str, form: str) -> None:
-    """A tick before the epoch or past the end is an error that names kind and tick."""
     begin, end = kinds.places(kind)
     for tick in (begin, end - 1):
         check(kind, form, tick, 1)
@@ -229,7 +226,6 @@ def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> 
 @pytest.mark.parametrize("kind", TIMED)
 @given(tick=st.integers(EPOCH * MS + UNIX, 1 << 60))
 def test_room_goes_up_to_the_end_of_the_run(kind: str, tick: int) -> None:
-    """The last place with room is in the same run as the first; the one after it is not."""
     place = PLACES[kind].places(tick, 1)[0]
     end = place + PLACES[kind].room(place)
     run, begin = (
@@ -305,7 +301,6 @@ def test_each_kind_with_a_time_has_a_time_field() -> None:
 
 @given(TICKS)
 def test_a_time_field_has_the_value_that_is_in_the_id(tick: int) -> None:
-    """For each kind, the field's value at a tick is the one that the id of the tick carries."""
     for kind, field in time_fields(EPOCH).items():
         place, _ = PLACES[kind].places(tick, 1)
         carried = kinds.fields(kind, one(kind, place))["time"]

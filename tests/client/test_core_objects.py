@@ -32,10 +32,14 @@ class OneSlot:
     __slots__ = ("int",)
 
 
-class Properties:
-    """It has attributes of these names, which are no slots."""
+class Attributes:
+    """It has attributes of these names, which are descriptors of its own, but no slots."""
 
-    int = is_safe = property(lambda _: 5)
+    int: Any
+    is_safe: Any
+
+
+Attributes.int = Attributes.is_safe = vars(Attributes)["__dict__"]
 
 
 Borrowed = type("Borrowed", (), {name: vars(UUID)[name] for name in ("int", "is_safe")})
@@ -59,7 +63,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
     return load
 
 
-@pytest.mark.parametrize("found", [Inherited, OneSlot, Properties, Borrowed, lambda **_: 5])
+@pytest.mark.parametrize("found", [Inherited, OneSlot, Attributes, Borrowed, lambda **_: 5])
 def test_an_extension_is_not_loaded_where_a_uuid_has_no_slots(
     load: Callable[[Any], Any], found: Any
 ) -> None:

@@ -178,3 +178,20 @@ def test_a_source_that_changes_while_bytes_are_read_leaves_them_whole(reads: Rea
 
     hand = hand_of("v4", read)
     assert hand.one("v4", "bytes")[-6:] == reads.all[-6:]
+
+
+def test_after_an_error_bytes_are_read_once_more() -> None:
+    """Those that were read before are used up, and what was not read is not used."""
+    answers = [b"\1", b"", b"\2"]
+
+    def read(size: int) -> bytes:
+        byte = answers.pop(0)
+        if not byte:
+            raise ValueError("a test")
+        return byte * size
+
+    hand = hand_of("v4", read)
+    drawn(hand, "v4", 8)
+    with pytest.raises(ValueError, match="a test"):
+        hand.one("v4")
+    assert hand.one("v4", "bytes").endswith(b"\2" * 6)

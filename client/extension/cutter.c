@@ -20,7 +20,6 @@
 #define FIRST_RANDOM 128
 #define MOST_RANDOM_KEPT 1024
 
-#define load(place) __atomic_load_n(place, __ATOMIC_RELAXED)
 #define load_acquire(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
 
 /* A Source of channel.py. It lasts while *horizon and *token are in memory that others write. */
@@ -212,7 +211,7 @@ PyObject *cut_one(Cutter *cut, enum kind kind, enum form form)
         made = id_object(cut->uuids, kind, form, &id, place.safe);
     }
     __atomic_thread_fence(__ATOMIC_ACQ_REL);
-    if (made && !load(cut->alive))
+    if (made && !load_acquire(cut->alive))
         Py_CLEAR(made);
     return made;
 }
@@ -365,7 +364,7 @@ static int Cutter_set_source(Cutter *cut, PyObject *value, void *Py_UNUSED(closu
 
 static PyObject *Cutter_get_used(Cutter *cut, void *Py_UNUSED(closure))
 {
-    return PyLong_FromLongLong(load(&cut->used));
+    return PyLong_FromLongLong(load_acquire(&cut->used));
 }
 
 static PyObject *Cutter_raise_to(Cutter *cut, PyObject *arg)

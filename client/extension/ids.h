@@ -72,8 +72,7 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
 {
     struct bits id = {0, 0, 0};
     uint64_t tick = (uint64_t)place, since = tick - (uint64_t)UNIX_EPOCH;
-    uint64_t ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
-    uint64_t lane = (uint64_t)origin->lane, more;
+    uint64_t lane = (uint64_t)origin->lane, ms, rest, more;
 
     switch (kind) {
     case V1:
@@ -87,6 +86,7 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low = read_big_endian(random + 8) << 2 >> 2 | UINT64_C(2) << 62;
         break;
     case V7:
+        ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
         id.high = ms << 16 | 0x7000 | rest >> 2;
         id.low = read_big_endian(random) << 4 >> 4;
         if (origin->lane >= 0)
@@ -94,6 +94,7 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low |= UINT64_C(2) << 62 | (rest & 3) << 60;
         break;
     case ULID:
+        ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
         more = origin->lane < 0 ? (uint64_t)(random[0] & 3) : lane >> 6;
         id.high = ms << 16 | rest << 2 | more;
         id.low = origin->lane < 0 ? read_big_endian(random + 1)
@@ -108,6 +109,7 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low = read_big_endian(random + 4);
         break;
     case PUSH_ID:
+        ms = since / TICKS_PER_MS, rest = since % TICKS_PER_MS;
         id.high = ms << 8 | rest >> 6;
         id.low = read_big_endian(random) << 6 >> 6;
         if (origin->lane >= 0)
@@ -115,8 +117,8 @@ static inline struct bits id_bits(enum kind kind, int64_t place, const struct or
         id.low |= rest << 58;
         break;
     case FLAKE:
-        id.high = ms;
-        id.low = (uint64_t)origin->node << 16 | rest;
+        id.high = since / TICKS_PER_MS;
+        id.low = (uint64_t)origin->node << 16 | since % TICKS_PER_MS;
         break;
     default: /* SNOWFLAKE */
         ms = (uint64_t)(place >> SLOT_BITS) - (uint64_t)origin->epoch;
@@ -222,10 +224,12 @@ static inline size_t write_text(enum kind kind, struct bits id, char *text)
         write_digits(id, text, 20, 6, PUSH);
         return 20;
     case KSUID:
+        write_base62(id, digits);
+        memcpy(text, digits + BASE62_DIGITS - 27, 27);
+        return 27;
     case FLAKE:
         write_base62(id, digits);
-        /* A Flake has no zeros in front, a KSUID always 27 digits. */
-        while (at < (kind == KSUID ? BASE62_DIGITS - 27 : BASE62_DIGITS - 1) && digits[at] == '0')
+        while (at < BASE62_DIGITS - 1 && digits[at] == '0')
             at++;
         memcpy(text, digits + at, BASE62_DIGITS - at);
         return BASE62_DIGITS - at;

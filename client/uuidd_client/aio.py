@@ -30,9 +30,8 @@ except ImportError as error:
     ) from error
 
 import uuidd_client
-from uuidd_client.arguments import counted, known
 from uuidd_client.channel import PACKED_BYTES, Channel
-from uuidd_client.client import Client, nothing
+from uuidd_client.client import Client, counted, known, nothing
 
 if TYPE_CHECKING:
     from uuidd_client.client import Form, IntKind, Kind, TextKind, UuidKind

@@ -3,7 +3,7 @@
 Theory of operation
 
 1. An id sits on a *place*: for nearly all kinds that is a tick ("core/ids/places.py"). Places come
-   from a *source*, an immutable tuple ("source.py"): a lane that is leased, in which they come as
+   from a *source*, an immutable tuple ("life.py"): a lane that is leased, in which they come as
    time passes, a block of the daemon's, or a block of the fallback.
 2. A *cutter* cuts ids from its source. Its *used* is the only cursor: all places before it are
    used, whatever they came from. Nothing is ever given back: what is left of a source is forgotten
@@ -56,9 +56,8 @@ from uuidd_client.connection import Connection, Silence
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.fallback import MAX_LEAD, Fallback
 from uuidd_client.lease import Lease
-from uuidd_client.life import FOREVER, Life, Over, Watch
+from uuidd_client.life import FOREVER, Life, Over, Source, Watch
 from uuidd_client.notices import Notices, Stats
-from uuidd_client.source import Source
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from operator import methodcaller
 
-from uuidd.core.ids.checks import shown
+from uuidd.core.ids.checks import look_up, shown
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension, life
-from uuidd_client.arguments import counted, known, path_of, seconds
 from uuidd_client.channel import Channel, Settings
 from uuidd_client.life import Life
 from uuidd_client.notices import Stats
 from uuidd_client.system import (
     SYSTEM_CLOCK,
+    YEAR,
     ClientClock,
     default_path,
     given_timeout,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
         def next(self) -> Id:
             """Return the next id without a call, after which a handler of a signal could fork."""
 
+
+MAX_MAKE = 10_000_000
+"""The most ids of one call: a second of ticks, and a gigabyte as UUIDs."""
 
 MOST_LIVES = 100
 """Lives in which one call is begun again, after which the daemon counts as broken: its page tells
@@ -87,13 +91,13 @@ class Client:
         *,
         _clock: ClientClock | None = None,
     ) -> None:
-        age = seconds("max_age", max_age)
-        patience = None if timeout is None else seconds("timeout", timeout)
+        age = _seconds("max_age", max_age)
+        patience = None if timeout is None else _seconds("timeout", timeout)
         if age < 0:
             raise ValueError(f"max_age is {shown(max_age)}; it must be 0 or more seconds")
         if patience is not None and patience <= 0:
             raise ValueError(f"timeout is {shown(timeout)}; it must be more than 0 seconds")
-        path = None if socket is None else path_of(socket)
+        path = None if socket is None else _path_of(socket)
         self._settings = (path, fallback, age, patience)
         # Tests of this project set it. A copy of the client has the system's clock again.
         self._clock = clock = _clock or SYSTEM_CLOCK
@@ -383,3 +387,49 @@ class _Ids:
 
 def nothing(_kind: str, _form: str) -> None:
     """Stand for the method of a cutter where there is none."""
+
+
+def known(kind: str, form: object) -> str:
+    """Return *form*, or the default of *kind* for None.
+
+    Raises ValueError for an unknown *kind*, and for a form that it does not have.
+    """
+    forms = look_up("kind", kind, KINDS).forms
+    if form is None:
+        return forms[0]
+    if not (isinstance(form, str) and form in forms):
+        raise ValueError(f"form is {shown(form)}; the forms of {kind} are {', '.join(forms)}")
+    return form
+
+
+def counted(count: object) -> int:
+    """Return *count*, 0 to MAX_MAKE. Raises ValueError, or TypeError if it is not an int."""
+    if type(count) is not int:
+        raise TypeError(f"count is {shown(count)}; it must be an int")
+    if count < 0:
+        raise ValueError(f"count is {shown(count)}; it must be 0 or more")
+    if count > MAX_MAKE:
+        raise ValueError(
+            f"count is {shown(count)}; make returns {MAX_MAKE} ids at most: call it again for more,"
+            " or use iter, which has no limit"
+        )
+    return count
+
+
+def _seconds(name: str, value: object) -> float:
+    """Return *value*, a year at most, or -1 if it is not finite.
+
+    Raises TypeError if it is not a number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is {shown(value)}; it must be a number of seconds")
+    if value in (float("inf"), float("-inf")) or value != value:
+        return -1
+    return min(value, YEAR)
+
+
+def _path_of(socket: object) -> str:
+    """Return the path of a socket. Raises TypeError if *socket* is none."""
+    if isinstance(socket, str | bytes | os.PathLike):
+        return os.fsdecode(socket)
+    raise TypeError(f"socket is {shown(socket)}; it must be a path: a str or an os.PathLike")

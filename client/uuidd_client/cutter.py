@@ -16,7 +16,7 @@ from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.typed import Any, NamedTuple
-from uuidd_client.source import Source
+from uuidd_client.life import Source
 from uuidd_client.system import SYSTEM_CLOCK
 
 READINGS = 64

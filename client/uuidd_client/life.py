@@ -16,6 +16,7 @@ from contextlib import suppress
 from uuidd.core.typed import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from uuidd.core.ids.places import Origin
     from uuidd_client.lease import Page
 
 MADV_WIPEONFORK = 18
@@ -40,6 +41,25 @@ class Watch(NamedTuple):
     core/timeline/leases.py.
     """
 
+    horizon: memoryview
+    token: memoryview
+    value: int
+
+
+class Source(NamedTuple):
+    """The places from *first* to *end*, as long as UTC is at *since* or later, and before *until*.
+
+    Of a *lane* those are there that UTC has reached, whatever *end* is. Its ids have *origin*, and
+    UUIDs are marked *safe* or not. It ends as ``Watch`` says.
+    """
+
+    first: int
+    end: int
+    since: int
+    until: int
+    origin: Origin
+    safe: bool
+    lane: bool
     horizon: memoryview
     token: memoryview
     value: int

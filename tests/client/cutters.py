@@ -13,8 +13,7 @@ from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client import extension
 from uuidd_client.cutter import Cutter
-from uuidd_client.life import FOREVER, word
-from uuidd_client.source import Source
+from uuidd_client.life import FOREVER, Source, word
 
 core: Any = extension.core
 """The extension, or None."""

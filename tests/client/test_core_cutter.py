@@ -17,8 +17,7 @@ from tests.client.cutters import BLOCK, Hand, core
 from tests.client.fakes import START
 from tests.kinds import FORMS, KINDS
 from uuidd.core.ids.places import Origin
-from uuidd_client.life import word
-from uuidd_client.source import Source
+from uuidd_client.life import Source, word
 
 LAG = 50
 """Ticks that an id may lag behind UTC, if it follows another."""

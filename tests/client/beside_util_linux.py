@@ -16,8 +16,7 @@ from typing import Any
 from uuid import SafeUUID
 
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.connection import Connection
-from uuidd_client.stream import Stream
+from uuidd_client.connection import Connection, Stream
 
 COUNT = 200_000
 PATIENCE = 20.0

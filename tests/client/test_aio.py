@@ -23,7 +23,7 @@ from tests.rig import Daemon
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, connection
 from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.channel import Channel
-from uuidd_client.stream import Stream
+from uuidd_client.connection import Stream
 from uuidd_client.system import SYSTEM_CLOCK
 from uuidd_client.testing import fixed_ids
 

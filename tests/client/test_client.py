@@ -26,7 +26,7 @@ from tests.client.fakes import Server, granted, grants, refused, result
 from tests.rig import Daemon, until
 from tests.tools import in_private_mounts, need
 from uuidd_client import Client, DaemonUnavailable
-from uuidd_client.stream import Stream
+from uuidd_client.connection import Stream
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind

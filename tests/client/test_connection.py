@@ -35,7 +35,7 @@ from tests.client.fakes import (
 )
 from tests.client.lanes import Lanes
 from uuidd.core.timeline import Block
-from uuidd_client import connection, stream
+from uuidd_client import connection
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId
 from uuidd_client.lease import page_of
@@ -154,7 +154,7 @@ def test_a_daemon_that_waits_has_its_own_time_for_that(
     """The time-out is for silence; what the daemon may wait for its disk comes on top."""
     left: list[float] = []
 
-    class Watched(stream.Stream):
+    class Watched(connection.Stream):
         def wait_for_bytes(self, seconds: float) -> None:
             left.append(seconds)
             super().wait_for_bytes(seconds)
@@ -205,7 +205,7 @@ def test_an_answer_may_come_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatc
     """A response is read until it is whole."""
     whole = msgpack.packb([1, 1, None, granted(0, 1)])
     pieces = iter([whole[:1], whole[1:9], whole[9:]])
-    monkeypatch.setattr(stream.Stream, "receive", lambda *_: (next(pieces), []))
+    monkeypatch.setattr(connection.Stream, "receive", lambda *_: (next(pieces), []))
     with served(path, lambda _: b"") as (_, found):
         assert found.take("utc", 1)[0].first == START
 
@@ -369,7 +369,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
         time.move(PATIENCE / 5)
         return next(pieces), []
 
-    monkeypatch.setattr(stream.Stream, "receive", trickled)
+    monkeypatch.setattr(connection.Stream, "receive", trickled)
     with (
         served(path, lambda _: b"", time) as (_, found),
         pytest.raises(DaemonUnavailable, match="silent for longer") as caught,
@@ -384,7 +384,7 @@ def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(
     """A piece of an answer gives its sender no more time than was left."""
     time, waits = Time(), []
 
-    class Watched(stream.Stream):
+    class Watched(connection.Stream):
         def wait_for_bytes(self, seconds: float) -> None:
             waits.append(seconds)
             time.move(PATIENCE / 4)
@@ -467,15 +467,15 @@ def test_a_connection_may_be_closed_while_it_is_closed(
     """In a fork's child the first calls of many threads close their parent's at once."""
     with served(path, grants()) as (_, found):
         found.take("utc", 1)
-        is_open = stream.Stream.is_open
+        is_open = connection.Stream.is_open
 
-        def closing_meanwhile(self: stream.Stream) -> bool:
-            monkeypatch.setattr(stream.Stream, "is_open", is_open)
+        def closing_meanwhile(self: connection.Stream) -> bool:
+            monkeypatch.setattr(connection.Stream, "is_open", is_open)
             there = is_open(self)
             found.close()
             return there
 
-        monkeypatch.setattr(stream.Stream, "is_open", closing_meanwhile)
+        monkeypatch.setattr(connection.Stream, "is_open", closing_meanwhile)
         found.close()
         found.take("utc", 1)
 
@@ -485,7 +485,7 @@ def test_without_a_descriptor_left_the_error_says_so(
 ) -> None:
     """It is an error of the one kind, so that the fallback can stand in."""
 
-    def none_left(_: Life) -> stream.Stream:
+    def none_left(_: Life) -> connection.Stream:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     monkeypatch.setattr(connection, "Stream", none_left)
@@ -584,13 +584,13 @@ def test_a_call_after_an_interrupted_one_is_answered(
     with served(path, grants()) as (_, found):
         found.take("utc", 1)
 
-        def interrupt(sock: stream.Stream, *_: object) -> tuple[bytes, list[int]]:
+        def interrupt(sock: connection.Stream, *_: object) -> tuple[bytes, list[int]]:
             monkeypatch.undo()
             # Not before the answer has come, which is the case that matters.
             assert select.select([sock], [], [], PATIENCE)[0]
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(stream.Stream, "receive", interrupt)
+        monkeypatch.setattr(connection.Stream, "receive", interrupt)
         with pytest.raises(KeyboardInterrupt):
             found.take("utc", 1)
         assert found.take("utc", 1)[0].count == 1

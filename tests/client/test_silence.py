@@ -21,8 +21,7 @@ from tests.client.breaking import break_off
 from tests.client.fakes import Answer, Server, Time, full_backlog, granted, result, util_linux
 from tests.rig import PATIENCE, Daemon, until
 from uuidd_client import Client, DaemonUnavailable, connection, life
-from uuidd_client.connection import Connection, Silence
-from uuidd_client.stream import Stream
+from uuidd_client.connection import Connection, Silence, Stream
 from uuidd_client.system import SYSTEM_CLOCK
 
 pytestmark = pytest.mark.usefixtures("implementation")

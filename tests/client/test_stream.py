@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.breaking import come_between
+from uuidd_client.connection import Stream
 from uuidd_client.life import Life, Over
-from uuidd_client.stream import Stream
 
 ANSWER = b"answer"
 

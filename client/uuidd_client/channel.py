@@ -58,7 +58,13 @@ from uuidd_client.fallback import MAX_LEAD, Fallback
 from uuidd_client.lease import Lease
 from uuidd_client.life import FOREVER, Life, Over, Source, Watch
 from uuidd_client.notices import Notices, Stats
-from uuidd_client.system import SYSTEM_CLOCK, ClientClock
+from uuidd_client.system import (
+    SYSTEM_CLOCK,
+    ClientClock,
+    default_path,
+    given_timeout,
+    may_fall_back,
+)
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -114,10 +120,11 @@ EMPTY_PAUSE = 0.0001
 class Settings(NamedTuple):
     """What all channels of a client have in common.
 
+    *path*, *fallback* and *timeout* are the client's own: the environment is asked in each life.
     *cutter* is the class of its cutters. *shared*: whether threads may share one.
     """
 
-    path: str
+    path: str | None
     fallback: bool
     max_age: float
     timeout: float | None
@@ -131,16 +138,21 @@ class Channel:
 
     All calls that ask the daemon raise DaemonUnavailable if it has no usable answer, and there is
     no fallback. Those in a life that is over may raise anything: the caller has to look.
+
+    Raises ValueError if $UUIDD_TIMEOUT is used and wrong.
     """
 
     def __init__(self, settings: Settings, life: Life, former: Channel | None = None) -> None:
         self._settings = settings
+        self._path = settings.path or default_path()
+        self._timeout = given_timeout() if settings.timeout is None else settings.timeout
+        self._fall_back = may_fall_back(settings.fallback)
         self._clock = settings.clock
         self._life = life
         self._lock = _new_lock()
         self._owner = 0
         self._waiting: dict[str, _thread.RLock] = {}
-        self._silence = Silence(always=not settings.fallback)
+        self._silence = Silence(always=not self._fall_back)
         self.connection = self._connect(self._silence)
         self._lease: Lease | None = None
         # None until the first request: a program that makes a few ids leaves the lanes to others.
@@ -171,7 +183,7 @@ class Channel:
         return self.cutter(kind), made if form == "bytes" else made[0]
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
-        """Return exactly *count* ids of *kind*, asking the daemon where needed."""
+        """Return exactly *count* ids of *kind*, in one piece if *form* is ``bytes``."""
         if not KINDS[kind].timeline:
             # Random bits need no turn, and wait for nobody who asks the daemon.
             return self._made(kind, form, count)
@@ -260,7 +272,6 @@ class Channel:
         )
 
     def _made(self, kind: str, form: str, count: int) -> list[Any] | bytes:
-        """Return exactly *count* ids of *kind* in *form*."""
         supply, parts, tries = self._supply(kind), [], 0
         most = int(AT_ONCE * self._settings.max_age * TICKS_PER_SECOND) or 1
         size = PACKED_BYTES.get(kind, 16) if form == "bytes" else 1
@@ -317,7 +328,7 @@ class Channel:
         begin = max(lease.begin, times.epoch)
         if not begin <= now < times.end or used - now > TOLERANCE:
             return False
-        self._notices_of(supply.timeline).answered(self._settings.path)
+        self._notices_of(supply.timeline).answered(self._path)
         if now >= lease.tell_at:
             self._tell(lease, now)
         until = min(lease.tell_at, times.end)
@@ -394,7 +405,7 @@ class Channel:
         """Return the first tick, the number of ticks, and what else a Source is made of."""
         timeline, connection, used = supply.timeline, self.connection, supply.cutter.used
         notices = self._notices_of(timeline)
-        may_fall_back = self._settings.fallback and timeline != "snowflake"
+        fall_back = self._fall_back and timeline != "snowflake"
         retry_at, refused = self._refused.get(timeline, (0.0, None))
         if refused is None or self._clock.elapsed() >= retry_at:
             try:
@@ -410,13 +421,13 @@ class Channel:
                 notices.answered(connection.path)
                 return block.first, block.count, block.origin, True, watch
             except DaemonUnavailable as error:
-                if error.code is not None or (may_fall_back and error.reason != "silent"):
+                if error.code is not None or (fall_back and error.reason != "silent"):
                     # A copy: the traceback would keep all that the caller's frames have.
                     self._refused[timeline] = self._clock.elapsed() + RETRY_SECONDS, error.again()
-                notices.failed(error, fallback=may_fall_back)
-                if not may_fall_back:
+                notices.failed(error, fallback=fall_back)
+                if not fall_back:
                     raise
-        elif not may_fall_back:
+        elif not fall_back:
             raise refused.again()
         self._stats = self._stats.plus(fallback_blocks=1)
         self._fallback = self._fallback or Fallback(self._clock)
@@ -467,14 +478,10 @@ class Channel:
 
     def broken(self, cause: str) -> DaemonUnavailable:
         """Return the error of a daemon that is not usable."""
-        path = self._settings.path
-        return DaemonUnavailable(path, f"an unusable answer: {cause}", "unusable")
+        return DaemonUnavailable(self._path, f"an unusable answer: {cause}", "unusable")
 
     def _connect(self, silence: Silence) -> Connection:
-        settings = self._settings
-        return Connection(
-            settings.path, settings.timeout, silence, clock=settings.clock, life=self._life
-        )
+        return Connection(self._path, self._timeout, silence, clock=self._clock, life=self._life)
 
     def _notices_of(self, timeline: str) -> Notices:
         found = self._notices.get(timeline)

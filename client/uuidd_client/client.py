@@ -17,14 +17,7 @@ from uuidd_client import extension, life
 from uuidd_client.channel import Channel, Settings
 from uuidd_client.life import Life
 from uuidd_client.notices import Stats
-from uuidd_client.system import (
-    SYSTEM_CLOCK,
-    YEAR,
-    ClientClock,
-    default_path,
-    given_timeout,
-    may_fall_back,
-)
+from uuidd_client.system import SYSTEM_CLOCK, YEAR, ClientClock, default_path
 
 if TYPE_CHECKING:
     from typing import Literal, Protocol, TypeVar, overload
@@ -104,7 +97,8 @@ class Client:
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
         # Apart, so that a client is in no cycle of references, and hangs up as soon as it is gone.
-        self._channels = Channels(_new_channels(path, fallback, age, patience, clock))
+        settings = Settings(path, fallback, age, patience, clock, *_cutters())
+        self._channels = Channels(partial(Channel, settings))
         draws: Callable[[Kind], Any] = self.factory
         self._uuid1: Draws[uuid.UUID] = draws("v1")
         self._uuid6: Draws[uuid.UUID] = draws("v6")
@@ -191,7 +185,7 @@ class Client:
         if not counted(count):
             # Without a request to the daemon.
             return b"" if form == "bytes" else []
-        return self._channels.make(kind, form, count)
+        return self._channels.call(lambda channel: channel.make(kind, form, count))
 
     if TYPE_CHECKING:
 
@@ -298,14 +292,13 @@ class Client:
         return draw
 
 
-New = Callable[[Life, Channel | None], Channel]
-"""Returns the channel of a life, which follows that of the life before, if there was one."""
-
-
 class Channels:
-    """The channels of a client, one in each life, which *new* returns. *made* are those there."""
+    """The channels of a client, one in each life. *made* are those there.
 
-    def __init__(self, new: New) -> None:
+    *new* returns the channel of a life, which follows that of the life before, if there was one.
+    """
+
+    def __init__(self, new: Callable[[Life, Channel | None], Channel]) -> None:
         self.new = new
         self.made: dict[Life, Channel] = {}
 
@@ -331,10 +324,6 @@ class Channels:
             if (lives := lives + 1) == MOST_LIVES:
                 raise channel.broken(f"its page told of {MOST_LIVES} clones in one call")
 
-    def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
-        """Return exactly *count* ids, in one piece if *form* is ``bytes``."""
-        return self.call(lambda channel: channel.make(kind, form, count))
-
     def cutter(self, kind: str) -> Cutter | None:
         """Return the cutter for ids of *kind* in this life, if threads may share it."""
         return self._of(life.current()).cutter(kind)
@@ -350,23 +339,14 @@ class Channels:
         return found
 
 
-def _new_channels(
-    path: str | None, fallback: bool, max_age: float, timeout: float | None, clock: ClientClock
-) -> New:
-    """Return what makes channels; it raises ValueError if $UUIDD_TIMEOUT is used and wrong."""
-    shared, cutter = True, getattr(extension.core, "Cutter", None)
-    if cutter is None:
-        # Here, for nothing needs it where the extension makes the ids.
-        from uuidd_client.cutter import Cutter
+def _cutters() -> tuple[type[Cutter], bool]:
+    """Return the class of cutters, and whether threads may share one."""
+    if extension.core is not None:
+        return extension.core.Cutter, True
+    # Here, for nothing needs it where the extension makes the ids.
+    from uuidd_client.cutter import Cutter
 
-        shared, cutter = getattr(sys, "_is_gil_enabled", lambda: True)(), Cutter
-
-    def new(alive: Life, former: Channel | None) -> Channel:
-        seconds = given_timeout() if timeout is None else timeout
-        there, may = path or default_path(), may_fall_back(fallback)
-        return Channel(Settings(there, may, max_age, seconds, clock, cutter, shared), alive, former)
-
-    return new
+    return Cutter, getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class _Ids:

@@ -51,7 +51,20 @@ MOST_PATH_BYTES = 107
 """The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
 
 
-class DaemonUnavailable(Exception):
+class _Copied(Exception):
+    """An error that is pickled and copied whole: its class takes more than the text."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args), self.__dict__
+
+
+def _rebuild(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
+    error = kind.__new__(kind)
+    error.args = args
+    return error
+
+
+class DaemonUnavailable(_Copied):
     """There is no daemon, or it refused: *path* is its socket, *cause* says what happened.
 
     *reason* is one of REASONS, for programs: the texts may change.
@@ -75,10 +88,6 @@ class DaemonUnavailable(Exception):
         error.__dict__.update(self.__dict__)
         return error
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # By default, unpickling would call the class with the message alone.
-        return _rebuild, (type(self), self.args), self.__dict__
-
 
 def unreachable(path: str, error: OSError) -> DaemonUnavailable:
     """Return the error of a client that the system let have no connection."""
@@ -97,7 +106,7 @@ class NoWorkerId(DaemonUnavailable):
         super().__init__(path, cause, code="no_worker_id")
 
 
-class TimeOutOfRange(Exception):
+class TimeOutOfRange(_Copied):
     """Ids of *kind* cannot hold the current time: only ticks from *begin* to before *end*."""
 
     def __init__(self, kind: str, tick: int, begin: int, end: int) -> None:
@@ -108,12 +117,3 @@ class TimeOutOfRange(Exception):
             " check the clock, or use another kind"
         )
         self.kind = kind
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.args), self.__dict__
-
-
-def _rebuild(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
-    error = kind.__new__(kind)
-    error.args = args
-    return error

@@ -16,11 +16,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.client.fakes import START, Server, granted, grants, refused, result
+from tests.client.fakes import START, Server, granted, grants, result
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId, connection
+from uuidd_client import Client, DaemonUnavailable, connection
 from uuidd_client.aio import MAX_THREADS, PIECE, SHORT_LIST, AsyncClient
 from uuidd_client.channel import Channel
 from uuidd_client.connection import Stream
@@ -438,24 +438,17 @@ def test_an_endless_iterator_lets_others_have_their_turn(run: Run[Any], path: Pa
         assert run(main) >= 99
 
 
-def test_a_factory_makes_one_kind(run: Run[Any], daemon: Daemon) -> None:
-    """In the form that was asked for."""
+def test_a_factory_makes_one_kind_and_the_status_is_the_daemons(
+    run: Run[Any], daemon: Daemon
+) -> None:
+    """Nothing else is between the loop and the client."""
 
     async def main() -> Any:
         async with AsyncClient(Client(daemon.socket)) as ids:
-            return await ids.factory("v6", "text")()
+            return await ids.factory("v6", "text")(), (await ids.status())["pid"]
 
-    assert uuid.UUID(run(main)).version == 6
-
-
-def test_the_status_is_the_daemons(run: Run[Any], daemon: Daemon) -> None:
-    """As ``Client.status``."""
-
-    async def main() -> Any:
-        async with AsyncClient(Client(daemon.socket)) as ids:
-            return (await ids.status())["pid"]
-
-    assert run(main) == daemon.pid
+    made, pid = run(main)
+    assert (uuid.UUID(made).version, pid) == (6, daemon.pid)
 
 
 def test_errors_are_those_of_the_client(run: Run[Any], path: Path) -> None:
@@ -475,20 +468,6 @@ def test_errors_are_those_of_the_client(run: Run[Any], path: Path) -> None:
             ids.iter("v7", "shape")  # type: ignore[call-overload]
 
     run(main)
-
-
-def test_a_daemon_without_a_worker_number_makes_no_snowflake(run: Run[Any], path: Path) -> None:
-    """As for the client."""
-
-    def answer(request: bytes) -> bytes:
-        return refused(request, "no_worker_id: the reason")
-
-    async def main() -> None:
-        with pytest.raises(NoWorkerId):
-            await AsyncClient(Client(path)).snowflake()
-
-    with Server(path, answer):
-        run(main)
 
 
 def test_ids_of_a_test_are_fixed_here_too(run: Run[Any]) -> None:

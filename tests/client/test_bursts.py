@@ -73,12 +73,6 @@ def test_a_burst_like_the_last_one_is_one_round_trip(
     assert found[1:] == [1] * 4
 
 
-def test_without_any_age_each_id_of_a_burst_is_a_round_trip(server: Server, time: Time) -> None:
-    """And is the only one of its block."""
-    assert trips(server, time, "v1", [20, 20], 0) == [20, 20]
-    assert {msgpack.unpackb(request)[3][1] for request in server.requests} == {1}
-
-
 @pytest.mark.parametrize("kind", LEASED)
 @pytest.mark.parametrize("max_age", [0, 0.1])
 def test_with_a_lease_a_burst_is_no_round_trip(

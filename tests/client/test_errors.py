@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import Answer, Server, Time, granted, in_turn, refused, result
+from tests.client.fakes import Answer, Server, granted, in_turn, refused, result
 from tests.documents import text
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange
-from uuidd_client.channel import RETRY_SECONDS
 from uuidd_client.errors import CODES, REASONS
 from uuidd_client.testing import fixed_ids
 
@@ -131,25 +130,6 @@ def test_a_text_of_the_client_has_no_figures_that_change(
     """So a log or a metric has one text for each cause."""
     error = cause(tmp_path / "s")
     assert not re.search(r"[0-9]", error.cause)
-
-
-@pytest.mark.parametrize("error", ["unavailable: no disk", "no_worker_id: it has none"])
-def test_a_refused_snowflake_is_asked_for_again_after_a_pause(
-    tmp_path: Path, time: Time, error: str
-) -> None:
-    """Calls in between fail at once: a program that tries again and again loads no daemon."""
-    raised = []
-    with Server(tmp_path / "s", lambda request: refused(request, error)) as server:
-        client = Client(tmp_path / "s", _clock=time)
-        for asked in range(1, 4):
-            for _ in range(10):
-                with pytest.raises(DaemonUnavailable, match=error) as caught:
-                    client.snowflake()
-                raised.append(caught.value)
-            assert len(server.requests) == asked
-            time.move(RETRY_SECONDS)
-        client.close()
-    assert len({*map(id, raised)}) == len(raised)
 
 
 def test_the_table_of_reasons_is_that_of_the_code() -> None:

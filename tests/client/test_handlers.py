@@ -29,30 +29,6 @@ class Set(ClientClock):
         return SYSTEM_CLOCK.utc_ns() - self.back * 1_000_000_000
 
 
-def test_ids_after_a_signal_handlers_are_above_them_without_a_daemon(tmp_path: Path) -> None:
-    """What the handler got in the middle of a request is below all that is drawn later."""
-    inside: list[UUID] = []
-    signals = iter([signal.SIGUSR1] * 10)
-
-    class Interrupted(ClientClock):
-        def utc_ns(self) -> int:
-            for number in signals:
-                signal.raise_signal(number)
-                break
-            return SYSTEM_CLOCK.utc_ns()
-
-    client = Client(tmp_path / "absent", _clock=Interrupted())
-    before = signal.signal(signal.SIGUSR1, lambda *_: inside.append(client.uuid7()))
-    try:
-        for number in range(1, 10):
-            client.make("v7", 1)
-            after = client.uuid7()
-            assert len(inside) >= min(number, 9)
-            assert after > max(inside)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-
-
 @pytest.mark.parametrize("back", [0, 100])
 @pytest.mark.parametrize("draw", [Client.uuid7, Client.ulid])
 def test_ids_rise_under_signals_without_a_daemon(

@@ -92,17 +92,6 @@ def test_a_lease_is_counted(path: Path) -> None:
         assert not client.stats().leased
 
 
-def test_ids_go_on_after_the_stats_were_asked_for(path: Path) -> None:
-    """Later than all before, and none is lost."""
-    with World(path, Clock()).server(), Client(path) as client:
-        made = []
-        for _ in range(100):
-            made.append(client.ulid())
-            client.stats()
-        made += client.make("ulid", 10)
-    assert made == sorted(set(made))
-
-
 def test_a_refusal_is_the_last_error(path: Path) -> None:
     """Also if ids are made all the same."""
     with Server(path, lambda request: refused(request, "unavailable: no disk")) as server:

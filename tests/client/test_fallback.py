@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -184,10 +185,11 @@ def _descriptor_of_the_connection(path: Path) -> int:
     """Return the number of this process's connection to the socket at *path*."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            found = socket.socket(fileno=os.dup(int(name)))
-            with found:
-                if found.getpeername() == str(path):
-                    return int(name)
+            # Python would leave the copy of what is no socket open.
+            if stat.S_ISSOCK(os.stat(int(name)).st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as found:
+                    if found.getpeername() == str(path):
+                        return int(name)
     raise AssertionError("there is no connection")
 
 

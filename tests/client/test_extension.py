@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import uuidd
+from tests.forks import PATIENCE
 from tests.tools import need_compiler, output, run
 
 pytestmark = pytest.mark.process
@@ -66,7 +67,8 @@ def compile_c(into: Path, *sources: Path) -> Path:
     """Compile an extension."""
     defined = [f'-DUUIDD_VERSION="{uuidd.__version__}"', '-DUUIDD_SOURCE="tested"']
     includes = [f"-I{path}" for path in (sysconfig.get_path("include"), SOURCES)]
-    output(need_compiler(), "-shared", "-fPIC", *includes, *defined, *sources, "-o", into)
+    command = (need_compiler(), "-shared", "-fPIC", *includes, *defined, *sources, "-o", into)
+    output(*command, timeout=10 * PATIENCE)
     return into
 
 

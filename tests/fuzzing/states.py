@@ -54,7 +54,8 @@ def states(data: bytes) -> Sequence[str]:
 
 
 def _inputs(random: Random) -> Iterator[bytes]:
-    seeds = [data for data, _ in corpus.STATES]
+    # The others are shorter, so they would come up more often.
+    seeds = [data for data, outcome in corpus.STATES if outcome == "ok"]
     return iter(Mutations(random, seeds, _PARTS, of_words))
 
 

@@ -60,11 +60,11 @@ def bar_descriptors(listener: socket.socket) -> None:
 class WarySocket(socket.SocketType):
     """A connected socket *fd* that may hold descriptors. The thread that reads closes none."""
 
-    __slots__ = ("_dropper",)
+    __slots__ = ("dropper",)
 
     def __init__(self, fd: int, dropper: Dropper) -> None:
         super().__init__(_FAMILY, _TYPE, 0, fd)
-        self._dropper = dropper
+        self.dropper = dropper
         for option in _OF_SYSTEMD:
             with contextlib.suppress(OSError):
                 self.setsockopt(_LEVEL, option, 0)
@@ -73,7 +73,7 @@ class WarySocket(socket.SocketType):
         """Receive what has arrived. A passed descriptor is the end: what follows stays unread."""
         data, _, found, _ = self.recvmsg(size, 0, _PEEK)
         if found & _CTRUNC:
-            self._dropper.refuse()
+            self.dropper.refuse()
             return b""
         return super().recv(len(data), flags) if data else data
 
@@ -85,7 +85,7 @@ class WarySocket(socket.SocketType):
             self.shutdown(_BOTH_WAYS)
             unread, *_ = self.recvmsg(1, 0, _PEEK)
         if unread:
-            self._dropper.drop(self)
+            self.dropper.drop(self)
         else:
             super().close()
 

@@ -17,7 +17,7 @@ from tests.daemon.fakes import HOUR, Inside, Peer, TickingClock, message, notifi
 from uuidd import version
 from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
-from uuidd.fleet.standing import static_status
+from uuidd.fleet.fences import static_status
 from uuidd.server.settings import Limits
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

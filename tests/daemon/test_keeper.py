@@ -17,10 +17,9 @@ from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
-from uuidd.fleet.fences import begin_fence
+from uuidd.fleet.fences import begin_fence, static_status
 from uuidd.fleet.keeper import POLL_SECONDS, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
 from uuidd.fleet.record import Found, Meta, Record
-from uuidd.fleet.standing import static_status
 from uuidd.server.trust import Quality
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from uuidd.core.timeline.fence import Claim, Fence, Shared
 from uuidd.core.timeline.state import State
@@ -79,3 +80,26 @@ def _still_shared(worker: int | None, shared: Shared, go_on_after_clone: bool) -
     why = shared_with_a_clone(shared.number)
     log.error("Snowflakes are refused: %s", why)
     return Fence(why=why, shared=shared)
+
+
+def static_status(fence: Fence) -> dict[str, Any]:
+    """Return what ``status`` shows of a number that was set by hand, or of none."""
+    number = fence.number
+    return {
+        "number": number,
+        "source": "--worker",
+        "namespace": None,
+        "state": "none" if number is None else "static",
+        "begin": None,
+        "until": None,
+        "until_in": None,
+        "window": None,
+        "hold": None,
+        "renewed_age": None,
+        "renewals": 0,
+        "failed": 0,
+        "fenced": 0,
+        "claims": 0,
+        "round_trip_seconds": None,
+        "why": fence.why if number is None else "",
+    }

@@ -12,6 +12,7 @@ from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.fleet.address import Fleet
+from uuidd.fleet.fences import static_status
 from uuidd.fleet.record import Holder, Record
 from uuidd.fleet.rules import Due
 
@@ -21,29 +22,6 @@ held or looked for while the engine is silent; all numbers are others'; another 
 which is used up to its fence."""
 
 log = logging.getLogger("uuidd")
-
-
-def static_status(fence: Fence) -> dict[str, Any]:
-    """Return what ``status`` shows of a number that was set by hand, or of none."""
-    number = fence.number
-    return {
-        "number": number,
-        "source": "--worker",
-        "namespace": None,
-        "state": "none" if number is None else "static",
-        "begin": None,
-        "until": None,
-        "until_in": None,
-        "window": None,
-        "hold": None,
-        "renewed_age": None,
-        "renewals": 0,
-        "failed": 0,
-        "fenced": 0,
-        "claims": 0,
-        "round_trip_seconds": None,
-        "why": fence.why if number is None else "",
-    }
 
 
 class Standing:

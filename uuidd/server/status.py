@@ -14,6 +14,7 @@ from uuidd.core.ids import times
 from uuidd.core.ids.kinds import time_fields
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import Generation
+from uuidd.fleet.fences import static_status
 from uuidd.server.events import counted
 from uuidd.systemd import Notifier
 
@@ -57,20 +58,15 @@ class Report:
             "clock": parts.trust.status(),
             "utc": self._utc(),
             "steady": self._steady(),
-            "worker": self._worker(),
+            "worker": static_status(parts.timelines.fence)
+            if parts.keeper is None
+            else parts.keeper.status(),
             "leases": parts.leasing.status(),
             "saves": parts.saver.status(),
             "clones": {**parts.clones.status(), "signals": parts.alarms.status()},
             "limits": asdict(parts.limits),
             "full_on": {kind: times.day(field.end) for kind, field in time_fields(epoch).items()},
         }
-
-    def _worker(self) -> dict[str, Any]:
-        if self._parts.keeper is None:
-            from uuidd.fleet.standing import static_status
-
-            return static_status(self._parts.timelines.fence)
-        return self._parts.keeper.status()
 
     def _utc(self) -> dict[str, Any]:
         timeline, clock = self._parts.timelines.utc, self._parts.clock

@@ -20,7 +20,8 @@ from tests.kinds import GREGORIAN, KINDS, MS, STEADY, fields, made, places
 from tests.kinds import text as written
 from tests.rig import PATIENCE
 from tests.tools import output
-from uuidd.core.ids import times, uuids, versions
+from uuidd.core.ids import times, uuids
+from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.places import Origin
 from uuidd_client.fields import INSPECTED_KINDS, ORDER, Reading
 from uuidd_client.plausible import FROM, UNTIL
@@ -364,7 +365,7 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 def test_a_time_out_of_this_century_is_not_plausible() -> None:
     """1999 and 2100 are out, the first and last milliseconds between are in."""
-    first, last = ((tick - versions.V7_TIME.epoch) // 10_000 for tick in (FROM, UNTIL))
+    first, last = ((tick - TIMES["v7"].epoch) // 10_000 for tick in (FROM, UNTIL))
     assert times.day(FROM) == "2000-01-01"
     assert times.day(UNTIL) == "2100-01-01"
     inside = [f"{ms << 80 | 0xC << 60:032x}" for ms in (first, last - 1)]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import freezegun
 import time_machine
 
+from tests.judge import v7_tick
 from uuidd.core.ids import kinds
-from uuidd.core.ids.versions import v7_tick
 from uuidd_client import Client
 from uuidd_client.system import SYSTEM_CLOCK
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kinds import KINDS, TIMED, TWITTER
-from uuidd.core.ids import snowflake, versions
+from uuidd.core.ids import snowflake
 from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.kinds import TIMES, time_fields
 from uuidd.core.ids.ticks import (
@@ -122,7 +122,7 @@ def test_a_datetime_keeps_each_microsecond(time: datetime) -> None:
         (V1, RFC_TICK),
         (V1, RFC_TIME),
         (V1, RFC_TIME.astimezone(UTC)),
-        (versions.V7_TIME, 1_645_557_742_000),
+        (TIMES["v7"], 1_645_557_742_000),
         (snowflake.time_field(), 1_645_557_742_000),
         (snowflake.time_field(1_600_000_000_000), 1_645_557_742_000),
         (TIMES["ksuid"], 1_645_557_742),
@@ -182,7 +182,7 @@ def test_a_text_has_the_digits_that_the_unit_has(unit: int, expected: str) -> No
         (0, 1, "1582-10-15T00:00:00.0000000Z"),
         (UNIX_EPOCH, 10_000_000, "1970-01-01T00:00:00Z"),
         ((1 << 60) - 1, 1, "5236-03-31T21:21:00.6846975Z"),
-        (versions.V7_TIME.end - 1, 10_000, "+10889-08-02T05:31:50.655Z"),
+        (TIMES["v7"].end - 1, 10_000, "+10889-08-02T05:31:50.655Z"),
         (TIMES["flake"].end - 1, 10_000, "+584556019-04-03T14:25:51.615Z"),
     ],
 )

@@ -252,6 +252,8 @@ def wrong_usage() -> Iterator[tuple[list[str], str]]:
         ["workers", "list", "folder:///a", "--js"],
     ):
         yield words, f"unrecognized arguments: {words[-1]}"
+    why = "Redis may forget what it has confirmed, so a number could be two hosts'"
+    yield ["--worker=redis://h"], f"argument --worker: redis://: {why}; use zk, etcd or postgresql"
     for one, other in (("--pid=/a", "--no-pid"), ("--random", "--time"), ("--debug", "--quiet")):
         yield [one, other], f"{one.split('=')[0]} and {other} exclude each other"
 

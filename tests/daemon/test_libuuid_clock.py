@@ -124,7 +124,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path, Path("clock\0.txt")):
+    for path in (tmp_path / "none", tmp_path, Path("clock\0.txt"), Path("/proc/self/mem")):
         assert libuuid_mark(path) is libuuid_clock_seq(path) is None
 
 

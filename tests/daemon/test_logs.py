@@ -195,5 +195,6 @@ def test_without_a_syslog_the_background_is_silent(
 ) -> None:
     """There is nowhere else, and that is no error."""
     monkeypatch.setattr(logs, "SYSLOG", tmp_path / "none")
+    logs.prepare_syslog()
     logs.to_syslog(logging.INFO)
     logging.getLogger("uuidd").info("event")

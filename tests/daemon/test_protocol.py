@@ -13,9 +13,9 @@ from uuid import UUID
 import pytest
 
 from tests.documents import ROOT, text
+from tests.judge import v7_tick
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need, output
-from uuidd.core.ids import versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.leases import RESERVED
@@ -95,9 +95,7 @@ def test_blocks_taken_in_javascript_do_not_overlap() -> None:
     assert len({(first.clock_seq, first.node) for first, *_ in ids}) == 1
     assert {(one.version, two.version) for one, _, two, _ in ids} == {(1, 7)}
     utc = sorted((first.time, last.time) for first, last, _, _ in ids)
-    steady = sorted(
-        (versions.v7_tick(first.int), versions.v7_tick(last.int)) for _, _, first, last in ids
-    )
+    steady = sorted((v7_tick(first.int), v7_tick(last.int)) for _, _, first, last in ids)
     for blocks in (utc, steady):
         assert all(first <= last < following for (first, last), (following, _) in pairwise(blocks))
 

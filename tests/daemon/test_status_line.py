@@ -11,6 +11,7 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import UID, Inside
 from uuidd.server.status import LINE_SECONDS, supervise
+from uuidd.server.trust import Quality
 from uuidd.systemd import Notifier
 
 
@@ -137,3 +138,15 @@ async def test_trouble_is_told(autojump_clock: MockClock) -> None:
         assert ";" not in line()
         inside.wall.step(-100)
         assert line().endswith("; the steady kinds are 100 s ahead of UTC")
+
+
+async def test_what_keeps_clients_or_the_clock_away_is_told() -> None:
+    inside = Inside(
+        unreachable=lambda: "unreachable: gone",
+        require_sync=0.5,
+        quality=Quality(synchronised=False, max_error=16.0),
+    )
+    assert inside.report.line() == (
+        "Serving 0 connections, 0 ids/s; unreachable: gone;"
+        " the steady kinds wait until the clock is synchronised"
+    )

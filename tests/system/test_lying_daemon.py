@@ -18,8 +18,8 @@ import msgpack
 import pytest
 
 from tests.client.fakes import Server, result
+from tests.judge import v7_tick
 from tests.rig import PATIENCE, dice
-from uuidd.core.ids import versions
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, MAGIC_AT, PAGE_MAGIC, PAGE_WORDS, TOKENS_AT
 from uuidd_client import Client
@@ -172,7 +172,7 @@ def draw(client: Client, count: int) -> None:
         sevens.append(client.uuid7().bytes)
         now = SYSTEM_CLOCK.utc_tick()
         assert ones[-1] <= now
-        assert versions.v7_tick(int.from_bytes(sevens[-1], "big")) <= now
+        assert v7_tick(int.from_bytes(sevens[-1], "big")) <= now
         if number % 20 == 0:
             # Bursts, of which each asks for more.
             time.sleep(0.003)

@@ -43,12 +43,8 @@ def to_syslog(level: int) -> None:
     """Log to syslog from *level* on; if there is none, lines are lost."""
     import logging.handlers
 
-    try:
-        handler: logging.Handler = logging.handlers.SysLogHandler(
-            str(SYSLOG), logging.handlers.SysLogHandler.LOG_DAEMON
-        )
-    except OSError:
-        handler = logging.NullHandler()
+    syslog = logging.handlers.SysLogHandler
+    handler = syslog(str(SYSLOG), syslog.LOG_DAEMON)
     _use(handler, logging.Formatter("uuidd[%(process)d]: %(message)s"), level)
 
 

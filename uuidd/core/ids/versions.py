@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from uuidd.core.ids import uuids
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.nodes import NODE_BITS
-from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS
+from uuidd.core.ids.ticks import TICK_BITS
 from uuidd.core.typed import NamedTuple
 
 CLOCK_SEQ_BITS = 14
@@ -38,7 +37,6 @@ NAMESPACES = {
 
 V4_RANDOM_BITS = 122
 
-V7_TIME = TIMES["v7"]
 V7_RANDOM_BITS = 60
 """Bits after the tick in a v7 of ours: the lane, and 52 random ones."""
 
@@ -168,19 +166,6 @@ def v7_fields(value: int) -> V7Fields:
     """Return the fields of a v7 UUID."""
     _require(value, 7)
     return V7Fields(value >> 80, value >> 64 & 0xFFF, value & (1 << 62) - 1)
-
-
-def v7_tick(value: int) -> int:
-    """Return the tick of a v7 UUID of ours.
-
-    Another generator's v7 gives an arbitrary tick of its millisecond, or ValueError if its 14 bits
-    are not the number of a tick.
-    """
-    found = v7_fields(value)
-    rest = found.rand_a << 2 | found.rand_b >> V7_RANDOM_BITS
-    if rest >= TICKS_PER_MS:
-        raise ValueError(f"{uuids.to_text(value)} carries no tick: {rest} is not 0 to 9999")
-    return V7_TIME.tick(found.ms) + rest
 
 
 def _split(high: int, middle: int, low: int, version: int) -> int:

@@ -221,11 +221,11 @@ class Booted:
         (wheel,) = wheels.iterdir()
         python = os.readlink(self._root / "usr/bin/python3").removeprefix("python")
         chosen = ("--only-binary=:all:", f"--python-version={python}", f"--dest={wheels}")
-        output(*pip, "download", *chosen, f"{wheel}[etcd]", timeout=BUILDING)
+        output(*pip, "download", *chosen, wheel, timeout=BUILDING)
         shutil.copytree(wheels, self.path("/opt/wheels"))
         self.run("python3", "-m", "venv", "/opt/uuidd")
         quiet = ("--quiet", "--disable-pip-version-check", "--no-index")
-        self.run("/opt/uuidd/bin/pip", "install", *quiet, "--find-links=/opt/wheels", "uuidd[etcd]")
+        self.run("/opt/uuidd/bin/pip", "install", *quiet, "--find-links=/opt/wheels", "uuidd")
 
 
 def _own_cgroup() -> Path:

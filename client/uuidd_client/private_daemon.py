@@ -106,6 +106,8 @@ def _read(log: Iterable[bytes], told: SimpleQueue[str]) -> None:
     Tell "" when it has started, and from then on show its warnings and errors; at the end tell its
     last line.
     """
+    # Signals are for the thread that waits for them, also those that it has blocked for a while.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     last, started = "it said nothing", False
     for line in log:
         last = line.decode(errors="replace").rstrip()

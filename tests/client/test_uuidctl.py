@@ -263,6 +263,12 @@ def test_run_passes_a_signal_on_and_cleans_up(number: signal.Signals) -> None:
 
 
 @pytest.mark.process
+def test_run_passes_on_a_signal_that_comes_while_it_starts_its_command() -> None:
+    done = in_shell('"$@"', "run", "--", "sh", "-c", "kill $PPID; exec sleep 60")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
+
+
+@pytest.mark.process
 def test_run_leaves_no_daemon_when_it_is_killed() -> None:
     program = "from uuidd_client import Client; print(Client().status()['pid'])"
     script = '"$@"; exec sleep 3'

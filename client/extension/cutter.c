@@ -22,7 +22,7 @@
 
 #define load_acquire(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
 
-/* A Source of channel.py. It lasts while *horizon and *token are in memory that others write. */
+/* A Source of life.py. It lasts while *horizon and *token are in memory that others write. */
 struct source {
     int64_t first, end, since, until;
     struct origin origin;

@@ -20,7 +20,7 @@
 #define NUMBER(kind, name) kind,
 enum kind { KINDS_IN_ORDER(NUMBER) KINDS };
 
-/* What an id says beside its time and its random bits (see Origin in layouts.py). The lane is -1 for
+/* What an id says beside its time and its random bits (see Origin in places.py). The lane is -1 for
  * 8 more random bits. */
 struct origin {
     int64_t node, clock_seq, worker, epoch, lane;

@@ -32,6 +32,7 @@ except ImportError as error:
 import uuidd_client
 from uuidd_client.channel import PACKED_BYTES, Channel
 from uuidd_client.client import Client, counted, known, nothing
+from uuidd_client.life import current
 
 if TYPE_CHECKING:
     from uuidd_client.client import Form, IntKind, Kind, TextKind, UuidKind
@@ -111,12 +112,14 @@ class AsyncClient:
             return b"" if form == "bytes" else []
         channels = self._client._channels
 
-        def cut(channel: Channel) -> list[Any] | bytes:
-            cutter = channel.cutter(kind)
-            return [] if cutter is None else cutter.many(kind, form, count)
-
         size = PACKED_BYTES.get(kind, 16) if form == "bytes" else 1
-        if count <= SHORT_LIST and len(made := channels.call(cut)) == count * size:
+
+        def cut(channel: Channel) -> list[Any] | bytes | None:
+            cutter = channel.cutter(kind)
+            made: Any = () if cutter is None else cutter.many(kind, form, count)
+            return made if len(made) == count * size else None
+
+        if count <= SHORT_LIST and (made := channels.call(cut)) is not None:
             return made
         stopped = False
 
@@ -176,18 +179,21 @@ class AsyncClient:
         channels = self._client._channels
         draw = cast("Callable[..., Callable[[], Any]]", self._client.factory)(kind, form)
         cut: Callable[[str, str], Any] = nothing
+        alive = current().alive
 
         async def drawn() -> Any:
             """Return the next id."""
-            nonlocal cut
+            nonlocal cut, alive
             made = cut(kind, form)
-            if made is None:
+            # A handler that forks may have run since. A look at the word of the life runs none.
+            if made is None or not alive[0]:
                 async with _this_loop().lock:
                     # Another task may have had a thread ask meanwhile.
+                    alive = current().alive
                     cutter = channels.cutter(kind)
                     cut = nothing if cutter is None else cutter.one
                     made = cut(kind, form)
-                    if made is None:
+                    if made is None or not alive[0]:
                         made = await _in_thread(draw)
             return made
 

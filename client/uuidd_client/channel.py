@@ -48,7 +48,7 @@ from uuidd.core.ids.places import Origin
 from uuidd.core.ids.snowflake import time_field
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
-from uuidd.core.timeline.page import DUE_AT, HORIZON_AT, TOKENS_AT
+from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.typed import TYPE_CHECKING, Any, NamedTuple
 from uuidd.core.wire.methods import seconds_to_ask_again
@@ -226,9 +226,10 @@ class Channel:
         In a thread that was interrupted in the channel, it is called with a channel apart.
         """
         me = _thread.get_ident()
+        if self._owner == me:
+            # The call that was interrupted tells the notices, once it has released the lock.
+            return self._apart(use)
         try:
-            if self._owner == me:
-                return self._apart(use)
             try:
                 self._enter(self._lock)
                 self._owner = me
@@ -297,7 +298,10 @@ class Channel:
         return parts[0] if len(parts) == 1 else [each for part in parts for each in part]
 
     def _refill(self, supply: _Supply, needed: int, tries: int) -> Source | None:
-        """Return a block, or None if the cutter has the lane, which may have no free tick yet."""
+        """Return a block, or None where the cutter has got its source here.
+
+        That is random bits, or the lane, which may have no free tick yet.
+        """
         if not supply.timeline:
             supply.cutter.source = Source(
                 0, FOREVER, 0, FOREVER, Origin(0), False, False, *self._life.watch
@@ -356,7 +360,7 @@ class Channel:
                 return None
             self._lease = lease
             self._stats = self._stats.plus(leases=1)
-            self._notices_of("utc").leased(lease.at - TOKENS_AT)
+            self._notices_of("utc").leased(lease.lane)
         return self._lease
 
     def _tell(self, lease: Lease, now: int) -> None:

@@ -17,7 +17,7 @@ from uuidd_client import extension, life
 from uuidd_client.channel import Channel, Settings
 from uuidd_client.life import Life
 from uuidd_client.notices import Stats
-from uuidd_client.system import SYSTEM_CLOCK, YEAR, ClientClock, default_path
+from uuidd_client.system import FINITE, SYSTEM_CLOCK, YEAR, ClientClock, default_path
 
 if TYPE_CHECKING:
     from typing import Literal, Protocol, TypeVar, overload
@@ -87,9 +87,9 @@ class Client:
         age = _seconds("max_age", max_age)
         patience = None if timeout is None else _seconds("timeout", timeout)
         if age < 0:
-            raise ValueError(f"max_age is {shown(max_age)}; it must be 0 or more seconds")
+            raise ValueError(f"max_age is {shown(max_age)}; it must be {FINITE}, 0 or more")
         if patience is not None and patience <= 0:
-            raise ValueError(f"timeout is {shown(timeout)}; it must be more than 0 seconds")
+            raise ValueError(f"timeout is {shown(timeout)}; it must be {FINITE} above 0")
         path = None if socket is None else _path_of(socket)
         self._settings = (path, fallback, age, patience)
         # Tests of this project set it. A copy of the client has the system's clock again.
@@ -293,7 +293,7 @@ class Client:
 
 
 class Channels:
-    """The channels of a client, one in each life. *made* are those there.
+    """The channels of a client: one in each life. *made* holds them by life.
 
     *new* returns the channel of a life, which follows that of the life before, if there was one.
     """
@@ -335,7 +335,9 @@ class Channels:
             former = list(self.made.items())
             found = self.made.setdefault(alive, self.new(alive, former[-1][1] if former else None))
             for ended, _ in former:
-                self.made.pop(ended, None)
+                # Another thread, or a handler, may have made that of this life meanwhile.
+                if ended.over:
+                    self.made.pop(ended, None)
         return found
 
 

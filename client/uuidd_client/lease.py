@@ -134,7 +134,7 @@ class Lease:
         words, at = page.words, TOKENS_AT + granted.lane
         self.page = page
         self.words = words
-        self.at = at
+        self.lane = granted.lane
         self.watch = Watch(words[HORIZON_AT : HORIZON_AT + 1], words[at : at + 1], granted.token)
         self.tell_at = 0
         self.begin = granted.begin

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import id_generator
 import uuidd_client
 from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.life import current
 
 __all__ = ["IdGenerator"]
 
@@ -36,22 +37,24 @@ class IdGenerator(id_generator.IdGenerator):
 
     def generate_trace_id(self) -> int:
         """Return 128 bits that sort by time."""
-        made = 0
-        while not made:
+        while True:
+            alive = current()
             try:
-                made = self._trace().int
+                made: int = self._trace().int
             except (DaemonUnavailable, TimeOutOfRange):
                 made = _alone()
-        return made
+            if made and not alive.over:
+                return made
 
     def generate_span_id(self) -> int:
         """Return 64 random bits."""
-        made = 0
-        while not made:
+        while True:
+            alive = current()
             # All bits of a v4 are random, except four in its 7th byte and two in its 9th.
             drawn = self._span()
             made = int.from_bytes(drawn[:6] + drawn[-2:], "big")
-        return made
+            if made and not alive.over:
+                return made
 
     def is_trace_id_random(self) -> bool:
         """Return True: the lowest 56 bits of a trace id are random (W3C Trace Context, level 2)."""

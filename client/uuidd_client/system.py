@@ -10,11 +10,10 @@ from functools import partial
 
 from uuidd.core.ids.ticks import UNIX_EPOCH
 
+FINITE = "a finite number of seconds"
+
 YEAR = 3e7
 """The longest time-out, in seconds: Python's own time-outs overflow at some 292 years."""
-
-random_bytes = os.urandom
-"""Returns that many random bytes. None are read ahead, because a fork's child would share them."""
 
 
 def pause(seconds: float) -> None:
@@ -48,8 +47,8 @@ SYSTEM_CLOCK = ClientClock()
 
 
 def random_bits(count: int) -> int:
-    """Return an int of *count* random bits."""
-    return int.from_bytes(random_bytes((count + 7) // 8), "big") >> -count % 8
+    """Return an int of *count* random bits. None are read ahead: a child would share them."""
+    return int.from_bytes(os.urandom((count + 7) // 8), "big") >> -count % 8
 
 
 SERVICE = "/run/uuidd/request"
@@ -75,7 +74,7 @@ def given_timeout() -> float | None:
         number = 0.0
     # Written so that nan, which compares false, is refused too.
     if not 0 < number < float("inf"):
-        raise ValueError(f"UUIDD_TIMEOUT is {value!r}; it must be a number of seconds above 0")
+        raise ValueError(f"UUIDD_TIMEOUT is {value!r}; it must be {FINITE} above 0")
     return min(number, YEAR)
 
 

@@ -71,20 +71,19 @@ def private_daemon(
     """Run a daemon with worker number *worker*, and let *client* use it; see ``fixed_ids``.
 
     Its socket and its state are in a temporary folder, which is removed at the end. $UUIDD_SOCKET
-    has the socket's path, for other clients, and for processes that are started. So has
-    $UUIDD_TIMEOUT, unless it is set, 10 seconds. *client* uses this socket even if it was made for
-    another one.
+    names the socket, for other clients and for processes that the test starts. $UUIDD_TIMEOUT is 10
+    seconds, unless it is set already. *client* uses this socket even if it was made for another.
 
     Raises RuntimeError if the daemon does not start; the text says why.
     """
-    shared = client or uuidd_client._shared
+    used = client or uuidd_client._shared
     with daemons.running(None if worker is None else str(worker)) as daemon:
-        _, fallback, max_age, timeout = shared._settings
-        there = Client(daemon.socket, fallback, max_age, timeout, _clock=shared._clock)
+        _, fallback, max_age, timeout = used._settings
+        there = Client(daemon.socket, fallback, max_age, timeout, _clock=used._clock)
         patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
         with (
             _environment(UUIDD_SOCKET=str(daemon.socket), UUIDD_TIMEOUT=patience),
-            _exchanged(shared, there._channels.new),
+            _exchanged(used, there._channels.new),
         ):
             yield daemon
 

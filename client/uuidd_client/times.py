@@ -363,7 +363,8 @@ def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeFie
     if kind == "v1":
         raise ValueError(
             "kind is 'v1'; its ids do not sort by time as bytes, so it has no bounds: use"
-            " cassandra for Cassandra's order, or v6 for ids converted by v1_to_v6"
+            " cassandra for Cassandra's order, or v6 for ids that uuid_v1_to_v6 of postgresql.sql"
+            " has converted"
         )
     check_name("kind", kind, BOUNDED_KINDS)
     if kind == "cassandra":

@@ -131,7 +131,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("ksuid", {"unit": "ms"}, "which is finer than the time of a ksuid; it must be s"),
     ("v6", {"unit": "minute"}, "unit is 'minute'; it must be one of tick, us, ms, s"),
-    ("v1", {}, r"no bounds: use cassandra .*, or v6 .* v1_to_v6"),
+    ("v1", {}, r"no bounds: use cassandra .*, or v6 for ids that uuid_v1_to_v6 .* has converted"),
     ("v7", {"epoch": 5}, "epoch is 5; only a snowflake has one"),
     ("cassandra", {"time": -1}, "the time of a cassandra is from 1582-10-15"),
     *(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import SafeUUID
 
 import pytest
@@ -40,10 +41,13 @@ from uuidd_client.channel import (
     NO_LEASE_SECONDS,
     RETRY_SECONDS,
     TELL_TICKS,
+    Channel,
     Settings,
     _Supply,
 )
+from uuidd_client.client import Channels
 from uuidd_client.cutter import Cutter
+from uuidd_client.system import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -709,3 +713,47 @@ def test_a_clock_that_stands_still_holds_nobody_up(
             world.ahead += 1000
         found += client.make(kind, 200)
     assert len(set(found)) == len(found)
+
+
+# --- calls that interrupt another
+
+
+class Interrupted(dict[life.Life, Channel]):
+    """The channels of a client; a handler runs between a look for one and what follows it."""
+
+    def __init__(self, handler: Callable[[], object]) -> None:
+        super().__init__()
+        self.handlers = iter([handler])
+
+    def get(self, key: life.Life, default: Any = None) -> Any:
+        """Return the channel, if it was there before the handler."""
+        found = super().get(key, default)
+        next(self.handlers, lambda: None)()
+        return found
+
+
+def test_a_handler_that_makes_the_channel_of_a_life_first_leaves_it(path: Path) -> None:
+    """Otherwise the next call would begin anew, before ids that were made already."""
+    settings = Settings(str(path), True, 0.1, 1.0, SYSTEM_CLOCK, Cutter, shared=True)
+    channels = Channels(lambda alive, former: Channel(settings, alive, former))
+    found: list[Channel] = []
+    channels.made = Interrupted(lambda: channels.call(found.append))
+    channels.call(found.append)
+    channels.call(found.append)
+    assert found == [found[0]] * 3
+
+
+def test_a_call_that_interrupts_another_leaves_the_log_to_it(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line is logged without a lock: who handles it may wait for one that another call has."""
+    settings = Settings(str(path), True, 0.1, 1.0, SYSTEM_CLOCK, Cutter, shared=True)
+    channel = Channel(settings, life.current())
+
+    def interrupted(_: Channel) -> None:
+        channel.make("v7", "uuid", 1)
+        assert caplog.messages == []
+
+    with warnings.catch_warnings(action="ignore"):
+        channel.in_turn(interrupted)
+    assert len(caplog.messages) == 1

@@ -96,7 +96,12 @@ WRONG: list[tuple[Callable[..., object], tuple[object, ...], type[Exception], st
         for socket in (5, 1.5, ["/run/uuidd/request"])
     ),
     *(
-        (Client, (None, True, age), ValueError, f"max_age is {age!r}; it must be 0 or more seconds")
+        (
+            Client,
+            (None, True, age),
+            ValueError,
+            f"max_age is {age!r}; it must be a finite number of sec",
+        )
         for age in (-0.1, float("nan"), float("inf"))
     ),
     (
@@ -110,7 +115,7 @@ WRONG: list[tuple[Callable[..., object], tuple[object, ...], type[Exception], st
             Client,
             (None, True, 0.1, timeout),
             ValueError,
-            "timeout is .*; it must be more than 0 sec",
+            "timeout is .*; it must be a finite number of sec",
         )
         for timeout in (0.0, -1.0, float("nan"), float("inf"))
     ),

@@ -644,7 +644,7 @@ def test_another_lease_of_a_connection_is_of_the_same_page(path: Path, lanes: La
         lanes.passed = []
         second = found.lease()
         assert second.allows(START)
-        assert (second.page is first.page, second.at) == (True, first.at + 1)
+        assert (second.page is first.page, second.lane) == (True, first.lane + 1)
         assert server.connections == 1
 
 

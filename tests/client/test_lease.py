@@ -15,7 +15,7 @@ import pytest
 
 from tests.client.fakes import START
 from tests.client.lanes import Lanes
-from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
+from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
 from uuidd_client.lease import PAGE_BYTES, SEALS, Lease, Page, PageError, page_of
 
 
@@ -154,9 +154,9 @@ def test_no_tick_is_allowed_without_the_token(lanes: Lanes) -> None:
     """Neither when the lane is free, nor when another has it."""
     lease = lanes.lease()
     assert lease.allows(START)
-    lanes.words[lease.at] = 0
+    lanes.words[TOKENS_AT + lease.lane] = 0
     assert not lease.allows(START)
-    lanes.words[lease.at] += 1
+    lanes.words[TOKENS_AT + lease.lane] += 1
     assert not lease.allows(START)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import format_trace_id
 
 from tests.client.raw import of_child
-from uuidd_client import Client
+from uuidd_client import Client, renew
 from uuidd_client.opentelemetry import IdGenerator
 from uuidd_client.testing import fixed_ids
 
@@ -83,3 +85,32 @@ def test_a_forks_child_makes_other_ids(client: Client) -> None:
     theirs = json.loads(of_child(lambda: json.dumps(made()).encode()))
     for ours, others in zip(made(), theirs, strict=True):
         assert len({*ours, *others}) == 40
+
+
+class Interrupted(Client):
+    """A client whose first draw is followed by a handler that ends the life."""
+
+    drawn: list[Any]
+
+    def factory(self, kind: Any, form: Any = None) -> Any:
+        """Return a function that draws, and ends the life once."""
+        draw: Callable[[], Any] = super().factory(kind, form)
+        ends: Iterator[Callable[[], object]] = iter([renew])
+
+        def drawn() -> Any:
+            id = draw()
+            self.drawn.append(id)
+            next(ends, lambda: None)()
+            return id
+
+        return drawn
+
+
+@pytest.mark.parametrize("generate", ["generate_trace_id", "generate_span_id"])
+def test_an_id_of_a_life_that_has_ended_is_not_used(place: Path, generate: str) -> None:
+    """A handler that forks may run after the draw: the child would have the same id."""
+    client = Interrupted(place / "absent")
+    client.drawn = []
+    with client:
+        assert getattr(IdGenerator(client), generate)()
+        assert len(client.drawn) == 2

@@ -36,7 +36,8 @@ def test_a_bad_time_out_in_the_environment_is_one_clear_error(
     monkeypatch.setenv("UUIDD_TIMEOUT", given)
     for fallback in (True, False):
         with pytest.raises(
-            ValueError, match=f"UUIDD_TIMEOUT is {given!r}; it must be a number of seconds above 0"
+            ValueError,
+            match=f"UUIDD_TIMEOUT is {given!r}; it must be a finite number of",
         ):
             Client("/nowhere/s", fallback=fallback).uuid1()
 

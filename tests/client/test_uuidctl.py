@@ -113,7 +113,7 @@ def test_wrong_usage_is_reported_with_status_2(uuidctl: Uuidctl, wrong: str) -> 
     assert "error: " in told
 
 
-BAD_TIMEOUT = "UUIDD_TIMEOUT is 'soon'; it must be a number of seconds above 0"
+BAD_TIMEOUT = "UUIDD_TIMEOUT is 'soon'; it must be a finite number of seconds above 0"
 
 
 @pytest.mark.parametrize(
@@ -260,6 +260,13 @@ def test_run_passes_a_signal_on_and_cleans_up(number: signal.Signals) -> None:
         process.send_signal(number)
         assert process.wait(PATIENCE) == 128 + number
     assert not socket.parent.exists()
+
+
+@pytest.mark.process
+def test_run_leaves_a_signal_ignored_that_was_ignored() -> None:
+    """As nohup does it, for the command too."""
+    done = in_shell('trap "" HUP; "$@"', "run", "--", "sh", "-c", "kill -HUP $$; echo alive")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
 
 
 @pytest.mark.process

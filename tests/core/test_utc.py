@@ -661,11 +661,13 @@ def test_another_product_changes_the_node_and_keeps_the_marks() -> None:
     assert [opening.reason for opening in utc.new_openings()] == [COPIED]
 
 
+@pytest.mark.parametrize("avoid", [None, 2 << LANE_BITS])
 @pytest.mark.parametrize("first", range(8))
-def test_another_product_changes_the_generation_of_a_fixed_node(first: int) -> None:
-    """It is drawn, and is neither the original's nor that of libuuid, which has the node too."""
+def test_another_product_changes_the_generation_of_a_fixed_node(
+    first: int, avoid: int | None
+) -> None:
+    """It is drawn. It is none that the original opens next, or libuuid, which has the node too."""
     state = replace(stored({1: NOW - 5}, generation=1, node=MAC_A), product="here")
-    avoid = 2 << LANE_BITS
     utc = begun(state, node=MAC_A, product="there", avoid=avoid, first=first)
     assert (utc.node, number(utc)) == (MAC_A, 0 if first % 2 == 0 else 3)
 

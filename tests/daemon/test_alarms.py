@@ -184,11 +184,11 @@ OTHER = b"6,743,12541900,-;usb 1-1: new device\n SUBSYSTEM=usb\n"
 
 
 class Log:
-    """A kernel's log: each write is a record, each read returns one. The host has a device."""
+    """A kernel's log: each write is a record, each read returns one."""
 
     def __init__(self) -> None:
         self._writing, reading = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.read = KernelLog(reading.detach(), lambda: True)
+        self.read = KernelLog(reading.detach())
 
     def say(self, *records: bytes) -> None:
         """Add records."""
@@ -238,30 +238,21 @@ def test_other_records_are_no_alarm(kernel: Log, record: bytes) -> None:
     assert not kernel.read.heard()
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_dropped_records_are_an_alarm_where_there_is_a_device(
-    kernel: Log, monkeypatch: pytest.MonkeyPatch, there: bool
-) -> None:
-    """One of them may have been the news; elsewhere none can be."""
+def test_dropped_records_are_an_alarm(kernel: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them may have been the news."""
     answers = iter([BrokenPipeError(), BlockingIOError()])
 
     def lost(*_: object) -> bytes:
         raise next(answers)
 
     monkeypatch.setattr(os, "read", lost)
-    assert KernelLog(kernel.read.fd, lambda: there).heard() == there
+    assert kernel.read.heard()
 
 
 def test_a_flood_is_read_in_parts(kernel: Log) -> None:
     """So that others have their turn."""
     kernel.say(*[OTHER] * AT_ONCE, NEWS)
     assert [kernel.read.heard(), kernel.read.heard()] == [False, True]
-
-
-@pytest.mark.parametrize(("there", "lack"), [(True, ""), (False, "no vmgenid device")])
-def test_a_host_without_the_device_says_so(kernel: Log, there: bool, lack: str) -> None:
-    """Its log would say nothing."""
-    assert KernelLog(kernel.read.fd, lambda: there).lack == lack
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from uuidd.core.timeline.page import EPOCH_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
 from uuidd.server.events import SPAN
-from uuidd.server.leasing import SECONDS
+from uuidd.server.leasing import ASK_AGAIN_SECONDS
 from uuidd.server.page import PAGE_BYTES, Page
 from uuidd.server.poller import ENDS
 from uuidd.server.saver import REACH
@@ -152,7 +152,7 @@ async def test_a_client_that_takes_no_descriptor_gets_no_lease(page: Page) -> No
             pytest.skip("this kernel passes descriptors to all")
         assert await refusal(holder) == (
             "the page could not be passed over this connection; blocks serve meanwhile",
-            SECONDS,
+            ASK_AGAIN_SECONDS,
         )
         assert tokens(page) == {}
         assert served.inside.leasing.refused == {"unpassed": 1}
@@ -294,7 +294,7 @@ def leased(inside: Inside, *, to: int, lanes: int) -> None:
             "floor",
             "no lease before UTC has passed all that earlier leases may have used, in 12.000 s",
             # UTC may be set forward long before that, and so below.
-            SECONDS,
+            ASK_AGAIN_SECONDS,
         ),
         (
             partial(steady_ahead, seconds=0.5),
@@ -306,7 +306,7 @@ def leased(inside: Inside, *, to: int, lanes: int) -> None:
             partial(steady_ahead, seconds=12),
             "steady",
             "no lease before UTC has caught up with the steady timeline, in 12.000 s",
-            SECONDS,
+            ASK_AGAIN_SECONDS,
         ),
         (
             lambda inside: inside.timeline.use_volatile("a test"),

@@ -148,5 +148,5 @@ async def test_what_keeps_clients_or_the_clock_away_is_told() -> None:
     )
     assert inside.report.line() == (
         "Serving 0 connections, 0 ids/s; unreachable: gone;"
-        " the steady kinds wait until the clock is synchronised"
+        f" the steady kinds wait: {inside.steady.withheld}"
     )

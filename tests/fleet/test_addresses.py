@@ -59,6 +59,8 @@ def test_a_url_of_a_folder_names_it() -> None:
         ("zk://h1[::1]/uuidd", "'h1[::1]' is no host, or host:port"),
         ("zk://h1/uuidd/../x", "'..' in the path"),
         ("zk://h1/uuidd?x=1", "nothing can follow the path"),
+        ("zk://h1..example/uuidd", "'h1..example'"),
+        (f"etcd://{'h' * 64}/uuidd", "hhh"),
         ("etcd://h1/uuidd#x", "nothing can follow the path"),
         ("postgresql://h1/", "must name a database"),
         ("postgresql://h1/a/b/c", "must name a database, and may name a namespace"),

@@ -184,8 +184,9 @@ async def test_who_waits_may_miss_a_number_that_many_let_go_beside(
     assert await engine.taken() == {7}
 
 
+@pytest.mark.parametrize("words", [b"[", b"[Infinity, 1]"])
 async def test_what_is_no_word_of_ours_about_a_number_that_was_let_go_is_replaced(
-    tmp_path: Path,
+    tmp_path: Path, words: bytes
 ) -> None:
     folder = Folder()
     engine = Registers(folder, parse(f"folder://{tmp_path}/numbers"))
@@ -193,7 +194,7 @@ async def test_what_is_no_word_of_ours_about_a_number_that_was_let_go_is_replace
     key = f"{tmp_path}/numbers/{META.id}/freed"
     told = folder.get(key)
     assert told is not None
-    folder.put(key, b"[", told.version, None)
+    folder.put(key, words, told.version, None)
     assert await engine.freed() == Freed(0, None)
     await engine.write(7, replace(RECORD, held=False), None)
     assert await engine.freed() == Freed(1, 7)

@@ -40,11 +40,11 @@ DROP_INS = {
     "coordinator.conf": "etc/systemd/system/uuidd.service.d/coordinator.conf",
     "kernel-log.conf": "etc/systemd/system/uuidd.service.d/kernel-log.conf",
 }
-"""Those of a host whose worker number comes from an engine, for which alone the service needs a
-network, and of a host whose systemd knows OpenFile=, which passes the kernel's log."""
+"""The place of each drop-in. The first lets the service reach the engine of a fleet. The second
+passes the kernel's log by OpenFile=."""
 
 OPEN_FILE = 253
-"""The first version of systemd that does."""
+"""The first version of systemd that knows OpenFile=."""
 
 LINKS = (
     "bin/uuidd",
@@ -179,8 +179,11 @@ def install(
             raise Refused(
                 f"{what} is {path}, which its service cannot see (ProtectHome=, PrivateTmp=); {way}"
             )
-    wanted = [*FILES, *["kernel-log.conf"] * (systemd >= OPEN_FILE)]
-    wanted += ["coordinator.conf"] * coordinator
+    wanted = list(FILES)
+    if systemd >= OPEN_FILE:
+        wanted.append("kernel-log.conf")
+    if coordinator:
+        wanted.append("coordinator.conf")
     files = [_put(name, prefix / PLACES[name], program) for name in wanted]
     return [*files, *link(prefix, program.parents[1])]
 
@@ -206,8 +209,12 @@ def _put(name: str, path: Path, program: Path) -> str:
     with _changing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path) and not _is_ours(name, path):
-            path.rename(_saved(path))
-            said += f"; the earlier file is now {_saved(path)}"
+            if os.path.lexists(_saved(path)):
+                # Of a changed version of ours nothing has to be kept, but of what it replaced.
+                said += f"; {_saved(path)} is still the file from before uuidd"
+            else:
+                path.rename(_saved(path))
+                said += f"; the earlier file is now {_saved(path)}"
         try:
             new.write_text(_text(name).replace(BIN, os.fspath(program)))
             # Whatever the umask: the daemon reads its defaults as a user of its own.

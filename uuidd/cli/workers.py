@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         type=_range,
         default=range(NUMBERS),
         metavar="LOW-HIGH",
-        help=f"the numbers that hosts may lease (default: 0-{NUMBERS - 1}); two namespaces whose"
+        help=f"the numbers that hosts may claim (default: 0-{NUMBERS - 1}); two namespaces whose"
         " Snowflakes meet in one database must have different ones",
     )
     init.add_argument(
@@ -116,10 +116,10 @@ def main(argv: Sequence[str]) -> int:
 
     try:
         print(trio.run(_run, given.url, access(given), given))
-    except (Refused, UnreadableError) as error:
-        return _complain(str(error))
+    except UnreadableError as error:
+        raise Refused(str(error)) from error
     except Away as away:
-        return _complain(f"{given.url.name} gives no answer: {away}")
+        raise Refused(f"{given.url.name} gives no answer: {away}") from away
     return 0
 
 
@@ -197,11 +197,6 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
         raise Refused("nothing was changed")
 
 
-def _complain(line: str) -> int:
-    print(f"uuidd: {line}", file=sys.stderr)
-    return 1
-
-
 def _address(text: str) -> Address:
     try:
         return parse(text)
@@ -229,5 +224,9 @@ def _range(text: str) -> range:
 
 def _add_span(command: argparse.ArgumentParser, name: str, what: str) -> None:
     command.add_argument(
-        f"--worker-{name}", type=span, default=600.0, metavar="SPAN", help=f"{what} (default: 10m)"
+        f"--worker-{name}",
+        type=span,
+        default=arguments.WINDOW_SECONDS,
+        metavar="SPAN",
+        help=f"{what} (default: 10m)",
     )

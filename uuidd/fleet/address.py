@@ -23,7 +23,10 @@ SCHEMES = {
 
 _FORGETFUL = ("redis", "rediss", "valkey", "valkeys")
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
-_HOST = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::(\d{1,5}))?|([A-Za-z0-9._-]+)(?::(\d{1,5}))?")
+_LABEL = r"[A-Za-z0-9_-]{1,63}"
+_HOST = re.compile(
+    rf"\[([0-9A-Fa-f:.]+)\](?::(\d{{1,5}}))?|({_LABEL}(?:\.{_LABEL})*\.?)(?::(\d{{1,5}}))?"
+)
 _MAX_SECRET = 4096
 
 DEFAULT_NAMESPACE = "uuidd"

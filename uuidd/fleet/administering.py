@@ -66,7 +66,7 @@ class Administrator:
         return until
 
     async def reserve(self, numbers: Collection[int]) -> None:
-        """Let no new host lease these numbers. Raises Refused for one that a host holds."""
+        """Let no new host claim these numbers. Raises Refused for one that a host holds."""
         _check_range(await self.opened(), numbers)
         found = {number: await self.fleet.read(number) for number in numbers}
         for number, each in found.items():
@@ -78,7 +78,7 @@ class Administrator:
             await self._write(number, record, each)
 
     async def free(self, number: int, found: Found, *, used_until: int | None) -> Record:
-        """Let any host lease a number whose host is gone, or that was reserved.
+        """Let any host claim a number whose host is gone, or that was reserved.
 
         Returns its register. It begins a minute from now, and past what the register says.
         *used_until* is the tick up to which the number was used, if the administrator knows better

@@ -28,12 +28,15 @@ def begin_fence(
     clone has it too, unless *go_on_after_clone*.
     """
     kept = None if loaded is None else loaded.worker
-    if loaded is not None and loaded.copied_to(product):
+    copied = loaded is not None and loaded.copied_to(product)
+    if copied:
         if isinstance(kept, Claim):
-            log.warning(
-                "the claim to worker number %d was another machine's, so another number is claimed",
-                kept.number,
-            )
+            if in_fleet:
+                log.warning(
+                    "the claim to worker number %d was another machine's, so another number is"
+                    " claimed",
+                    kept.number,
+                )
             kept = None
         elif worker is not None and worker == kept:
             log.warning(
@@ -51,7 +54,9 @@ def begin_fence(
             return _still_shared(worker, kept, go_on_after_clone)
         return Fence(worker)
     if loaded is None or not isinstance(kept, Claim):
-        return Fence(had=kept if isinstance(kept, int) else None)
+        # The number that was set by hand on the machine of which this is a copy is that machine's.
+        had = kept if isinstance(kept, int) and not copied else None
+        return Fence(had=had, shared=kept if isinstance(kept, Shared) else None)
     fence = Fence()
     # It is held when the engine has confirmed it, or is found to be silent.
     fence.keep(kept.resumed(loaded.steady))

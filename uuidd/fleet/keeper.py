@@ -370,7 +370,7 @@ class Keeper:
         while True:
             start = self._random.randrange(len(span)) if span else 0
             numbers = [*span[start:], *span[:start]]
-            registers: rules.Registers = {}
+            registers: rules.Listing = {}
             tried = await self._by_hand(span)
             if not tried:
                 taken = await self._ask(self._registers.taken())

@@ -145,7 +145,7 @@ class Registers:
         try:
             count, number = json.loads(entry.value)
             return Freed(int(count), None if number is None else int(number), entry.version)
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             # The next number that is let go is written over it.
             return Freed(0, None, entry.version)
 

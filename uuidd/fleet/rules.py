@@ -28,8 +28,8 @@ from uuidd.fleet.record import Found, Holder, Record
 FAR = 60 * TICKS_PER_SECOND
 """A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
 
-Registers = Mapping[int, Found | str]
-"""All registers, as ``Registers.all`` returns them."""
+Listing = Mapping[int, Found | str]
+"""All registers, as ``Listing.all`` returns them."""
 
 Candidates = list[tuple[int, Found | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
@@ -102,9 +102,7 @@ def is_forgotten(record: Record | None, claim: Claim) -> bool:
     return record is None or (record.claim == claim.token and record.until < claim.until)
 
 
-def candidates(
-    registers: Registers, numbers: Sequence[int], *, steady: int, hold: int
-) -> Candidates:
+def candidates(registers: Listing, numbers: Sequence[int], *, steady: int, hold: int) -> Candidates:
     """Return those of *numbers* that are free again, in the order in which to try them.
 
     Those whose ticks a host may use at once come first: those that were let go, and those of silent
@@ -123,7 +121,7 @@ def candidates(
     return [(number, found) for _, number, found in ranked]
 
 
-def next_due(registers: Registers, numbers: Sequence[int], *, hold: int) -> Due | None:
+def next_due(registers: Listing, numbers: Sequence[int], *, hold: int) -> Due | None:
     """Return the one of *numbers*, all of them taken, that is free first if nobody renews it."""
     dues = []
     for number in numbers:

@@ -38,7 +38,7 @@ import trio
 from uuidd.server.admission import Admission, Evictor
 from uuidd.server.client import Client, Next
 from uuidd.server.descriptors import Dropper
-from uuidd.server.fairness import TURN_SECONDS, Turns
+from uuidd.server.fairness import TURN_SECONDS, Turns, counting
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
 from uuidd.server.service import Service
@@ -246,11 +246,8 @@ class Acceptor:
         unread, uid = self._turns.unread, client.uid
         if unread[uid] >= self._limits.unread_per_uid:
             return False
-        unread[uid] += 1
-        try:
+        with counting(unread, uid):
             return await _ready(trio.lowlevel.wait_writable, client, self._limits.reply_seconds)
-        finally:
-            unread[uid] -= 1
 
     def _stop_reading(self) -> None:
         """Let leases last, and read nothing more over connections that have sent something."""

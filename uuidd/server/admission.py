@@ -60,7 +60,7 @@ class Admission:
         most_of_uid = limits.connections_per_uid
         if self._by_uid.get(uid, 0) >= most_of_uid and uid not in self.trusted:
             return (
-                f"uid {uid} has {self._by_uid[uid]} connections open, the most one user may have;"
+                f"uid {uid} has {most_of_uid} connections open, the most one user may have;"
                 " share one, or close some"
             )
         return ""

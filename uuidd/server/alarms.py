@@ -99,10 +99,7 @@ class Alarms:
 
     def status(self) -> dict[str, str]:
         """Return for each signal why this host does not have it, "" if it does."""
-        lacks = dict(self._lacks)
-        if self._log is not None:
-            lacks["vmgenid"] = self._log.lack
-        return lacks
+        return dict(self._lacks)
 
     def _opened(self, name: str, opener: Callable[[], _Signal]) -> _Signal | None:
         self._lacks[name] = ""

@@ -17,9 +17,8 @@ Theory of operation
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from math import inf
 
@@ -39,7 +38,7 @@ from uuidd.core.timeline.outcomes import (
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server import events
-from uuidd.server.fairness import OverShare, Pause, Shares
+from uuidd.server.fairness import OverShare, Pause, Shares, counting
 from uuidd.server.saver import Saver
 from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS, Limits
 
@@ -120,7 +119,7 @@ class Allocator:
                 ) from None
             # Without what it would keep in memory.
             first = none.with_traceback(None)
-        with _counted(self._waiting, uid):
+        with counting(self._waiting, uid):
             block = yield from self._waited_for(first, timeline, count, whole, uid, wait)
         if in_turn:
             yield None
@@ -178,7 +177,7 @@ class Allocator:
                     raise _no_room(count, held, none, uid)
                 if trio.current_time() + pause > soon:
                     raise _must_wait(held or _room(count, pause, none, uid))
-                with _counted(self._for_ticks, uid):
+                with counting(self._for_ticks, uid):
                     yield partial(trio.sleep, pause)
             elif isinstance(none, NeedsSave):
                 until = late
@@ -277,18 +276,6 @@ def _never(none: NotNow) -> RefusedError:
     if isinstance(none, Closed):
         return RefusedError("unavailable", "the daemon is stopping; try again")
     return RefusedError("unavailable", str(none))
-
-
-@contextlib.contextmanager
-def _counted(counter: Counter[int], uid: int) -> Iterator[None]:
-    """Count one more of a user while the context lasts."""
-    counter[uid] += 1
-    try:
-        yield
-    finally:
-        counter[uid] -= 1
-        if not counter[uid]:
-            del counter[uid]
 
 
 def _no_room(count: int, held: str, none: NoneFree, uid: int) -> RefusedError:

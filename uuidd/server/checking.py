@@ -99,5 +99,6 @@ def _is_full(folder: Path) -> bool:
         size = (folder / "state").stat().st_size
     except OSError:
         size = 1
-    blocks = disk.f_bavail * disk.f_frsize < size and disk.f_blocks
-    return bool(blocks or (not disk.f_favail and disk.f_files))
+    lacks_room = disk.f_blocks > 0 and disk.f_bavail * disk.f_frsize < size
+    lacks_files = disk.f_files > 0 and not disk.f_favail
+    return lacks_room or lacks_files

@@ -51,7 +51,7 @@ async def serve(
     page: Page | None,
     kernel_log: Callable[[], KernelLog],
 ) -> bool:
-    """Serve until SIGTERM, SIGINT or the idle time-out. Return whether the state was saved.
+    """Serve until one of SIGNALS or the idle time-out. Return whether the state was saved.
 
     The socket, the store and a saved horizon are there. *since* is the clock when *timelines*
     began; they hear of each step of UTC after it.
@@ -63,7 +63,7 @@ async def serve(
         store.save(state)
 
     async def save(state: State) -> None:
-        # Where no service manager hears a line: while the daemon is in use, and not for itself.
+        # Without a service manager, only a save looks whether the socket's file is still there.
         listener.unreachable()
         # Abandoned only at the end of a stop, if the disk hangs for too long.
         try:
@@ -174,7 +174,7 @@ def _keep_below_descriptors(limits: Limits) -> None:
         room,
     )
     limits.connections = room
-    limits.connections_per_uid = min(limits.connections_per_uid, room // 2)
+    limits.connections_per_uid = min(limits.connections_per_uid, max(1, room // 2))
 
 
 def _note_stop(saved: bool, saver: Saver) -> None:

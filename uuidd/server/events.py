@@ -224,8 +224,9 @@ class Refusals:
 
     def note(self, reason: str) -> None:
         """Take note of a refusal."""
-        if reason not in ROUTINE:
-            self._new[reason] += 1
+        if reason in ROUTINE:
+            return
+        self._new[reason] += 1
         if not self._first.is_set():
             self._since = trio.current_time()
             self._first.set()

@@ -26,7 +26,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from math import ceil
 
 import trio
@@ -174,3 +174,15 @@ class Turns:
             users = lock.statistics()
             if not users.locked and not users.tasks_waiting:
                 self._locks.pop(uid, None)
+
+
+@contextlib.contextmanager
+def counting(counter: Counter[int], uid: int) -> Iterator[None]:
+    """Count one more of a user while the context lasts."""
+    counter[uid] += 1
+    try:
+        yield
+    finally:
+        counter[uid] -= 1
+        if not counter[uid]:
+            del counter[uid]

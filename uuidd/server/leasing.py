@@ -40,8 +40,8 @@ from uuidd.server.fairness import Pause
 from uuidd.server.saver import REACH, Saver
 from uuidd.server.settings import SOON_SECONDS
 
-SECONDS = 10.0
-"""How much later a refused client is to ask again, at most, if that may change meanwhile."""
+ASK_AGAIN_SECONDS = 10.0
+"""A refused client asks again after this time at most, if the reason may end early."""
 
 NO_LEASE = "no_lease"
 """The code of the error when nothing is leased."""
@@ -103,7 +103,7 @@ class Leasing:
         """End a lease whose page could not be passed; return the error to send instead."""
         self.release(holder)
         words = "the page could not be passed over this connection"
-        return self._refusal("unpassed", words, SECONDS)
+        return self._refusal("unpassed", words, ASK_AGAIN_SECONDS)
 
     def release(self, holder: Client) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
@@ -152,7 +152,7 @@ class Leasing:
             seconds = none.wait / TICKS_PER_SECOND
             if none.reason in ("floor", "steady"):
                 # UTC may be set forward before that.
-                seconds = min(seconds, SECONDS)
+                seconds = min(seconds, ASK_AGAIN_SECONDS)
             raise self._refusal(none.reason, self._words(none, uid), seconds) from None
 
     def _tell(self, error: OSError) -> None:

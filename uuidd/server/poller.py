@@ -12,7 +12,7 @@ Theory of operation
    of again, and so is an end that comes with the last bytes.
 4. A connection that has ended, and whose client has not read the page, is parked too, in a queue
    of its own. It is closed when all was read.
-5. Whatever takes waiting goes to a task (*go_on*), which parks the connection again: a request
+5. Whatever takes waiting goes to a task (acceptor.py), which parks the connection again: a request
    that arrived in part, one that needs a save or free ticks, a reply that is not read.
 """
 

@@ -77,8 +77,8 @@ was wrong, and the fixed node would be out of use until then."""
 def started(settings: Settings) -> Iterator[Callable[[], bool]]:
     """A daemon that is ready to serve: it listens, and has saved its first horizon, or tried to.
 
-    Call what is entered to serve until SIGTERM, SIGINT or the idle time-out. It returns whether the
-    state was saved.
+    It gives a function that serves until one of SIGNALS or the idle time-out. The function returns
+    whether the state was saved.
 
     Raises Refused, and leaves nothing half made. At the end of the context the socket and the pid
     file are removed, and the state's lock is released.
@@ -96,14 +96,14 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
         check_descriptors()
         check_sync(settings.require_sync)
         if settings.fleet is not None:
-            # Only hosts of a fleet pay for it.
-            from uuidd.fleet import engines
+            # Only hosts of a fleet pay for it, and before --user: its user may not read the files.
+            from uuidd.fleet import engines, keeper  # noqa: F401  (serve uses keeper)
 
             engines.check(settings.fleet.address, settings.fleet.access)
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())
-        # Only root can read it where the kernel shows it.
+        # Before ``become``: only root can read the kernel's file.
         product = product_hash()
         opened_log = _kernel_log(undo)
         manager = notifier()

@@ -26,7 +26,7 @@ LINE_SECONDS = 30.0
 
 
 class Report:
-    """Tells how the *parts* of a daemon are doing, which may still be made while it is made.
+    """Tells how the *parts* of a daemon are doing. It may be made before all of them are.
 
     *unreachable* says why no client can connect, "" while they can.
     """
@@ -40,7 +40,7 @@ class Report:
         self._version = version()
 
     def status(self) -> dict[str, Any]:
-        """Return what ``status`` does. Ticks are ints, spans are seconds, nodes are hex."""
+        """Return the answer to ``status``. Ticks are ints, spans are seconds, nodes are hex."""
         parts, service = self._parts, self._parts.service
         utc, epoch = parts.timelines.utc, parts.timelines.epoch
         return {
@@ -118,7 +118,7 @@ class Report:
         if parts.keeper is not None and (trouble := parts.keeper.standing.line):
             line += f"; {trouble}"
         if steady.withheld:
-            line += "; the steady kinds wait until the clock is synchronised"
+            line += f"; the steady kinds wait: {steady.withheld}"
         at = parts.clock.read()
         lead = steady.lead(now=at.now, elapsed=at.elapsed)
         if lead > TICKS_PER_SECOND:

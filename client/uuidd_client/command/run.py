@@ -88,7 +88,12 @@ def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
             for process in receivers:
                 process.send_signal(number)
 
-    before = {number: signal.signal(number, handle) for number in PASSED_ON}
+    before = {
+        number: signal.signal(number, handle)
+        for number in PASSED_ON
+        # One that is ignored, as under nohup, stays so for the command too.
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
     try:
         yield receivers
     finally:

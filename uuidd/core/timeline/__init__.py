@@ -14,10 +14,9 @@ Theory of operation
    *horizon* (``state``). So a crash at any moment costs a generation or a few seconds, never a
    repeat.
 5. Where no state can be saved, a fresh random node takes its place (``utc``).
-6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back, over a
-   clock that goes on at half speed when UTC steps back past what was given out (``steady``,
-   ``slew``). It has
-   a mark and a horizon of its own.
+6. Kinds with no clock sequence have the *steady* timeline: one lane that never goes back. Its
+   clock goes on at half speed when UTC steps back past what was given out (``steady``, ``slew``).
+   Steady has a mark and a horizon of its own.
 7. Both timelines are saved as one state (``timelines``, ``state``), with the epochs of Snowflakes.
 8. A timeline that cannot give out anything just now says why and what has to happen first
    (``outcomes``).

@@ -97,21 +97,30 @@ class Ring:
             self.marks[self.number] = max(self.open.top, end)
             self.open = None
 
+    def draw(self, random: RandomBits, avoid: int | None) -> None:
+        """Draw the generation to open next, but not that of the clock sequence *avoid*.
+
+        Nor one that a copy of this machine uses: it goes on with this one and, after a step of UTC,
+        with the next one.
+        """
+        used = {self.number, (self.number + 1) % self.size}
+        if avoid is not None:
+            used.add(avoid >> LANE_BITS)
+        others = [each for each in range(self.size) if each not in used] or [*range(self.size)]
+        self.number = (others[random(GENERATION_BITS) % len(others)] - 1) % self.size
+
     def renew(self, end: int, *, random: RandomBits, avoid: int | None) -> None:
         """Leave what a copy of this machine has too: the open generation, and a node not fixed.
 
         The mark is found as ``leave`` does, past all that the copy may have given out. The next
-        generation to open is drawn, but is not that of *avoid* if the node is fixed. None gives out
-        anything before a save completes that has not begun yet.
+        generation to open is drawn. None gives out anything before a save completes that has not
+        begun yet.
         """
         # The copy may have given out all that the disk allows.
         self.leave(max(end, self.horizon.highest))
         if not self.node.fixed:
             self.node = Node(random_node(random), "random")
-        first = random(GENERATION_BITS) % self.size
-        if self.node.fixed and avoid is not None and first == avoid >> LANE_BITS:
-            first += 1
-        self.number = (first - 1) % self.size
+        self.draw(random, avoid)
         self.void_saves()
 
     def begin_save(self, end: int) -> dict[int, int]:
@@ -177,10 +186,7 @@ def begin_ring(
     ring = Ring(node, number, marks=loaded.marks, floor=begin, size=size)
     past = ring.mark(number) - now
     if copied:
-        # The original goes on with its generation, and with the next one after a step of UTC.
-        used = {number, number if avoid is None else avoid >> LANE_BITS}
-        others = [other for other in range(size) if other not in used]
-        ring.number = (others[random(GENERATION_BITS) % len(others)] - 1) % size
+        ring.draw(random, avoid)
         return ring, ring.open_next(now, COPIED)
     if changed:
         return ring, ring.open_next(now, "node changed", avoid=avoid)

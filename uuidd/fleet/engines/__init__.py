@@ -120,10 +120,10 @@ def check(address: Address, access: Access, *, unseen: Path | None = None) -> No
         secret(access)
     if files and seen == files:
         tls_context(access)
+    # Before --user, for afterwards the process may not be able to read it.
+    module = import_module(f"uuidd.fleet.engines.{address.engine}")
     if address.engine == "postgresql":
-        from uuidd.fleet.engines.postgresql import check_query
-
-        check_query(address)
+        module.check_query(address)
 
 
 def opened(address: Address, access: Access) -> Engine:

@@ -113,7 +113,7 @@ complete -c uuidd -n '_shtab_uuidd_using workers init' -l worker-ca -xka "(__fis
 complete -c uuidd -n '_shtab_uuidd_using workers init' -l worker-cert -xka "(__fish_complete_path (commandline -ct))" -d 'the file with the certificate (PEM) to show the engine; without a slash in it, FILE is one of systemd'"'"'s credentials'
 complete -c uuidd -n '_shtab_uuidd_using workers init' -l worker-key -xka "(__fish_complete_path (commandline -ct))" -d 'the file with that certificate'"'"'s key (PEM); no other user of this host may be able to read it; without a slash in it, FILE is one of systemd'"'"'s credentials'
 complete -c uuidd -n '_shtab_uuidd_using workers init' -l epoch -x -d 'the time from which the fleet'"'"'s Snowflakes count, as the daemons'"'"' --epoch'
-complete -c uuidd -n '_shtab_uuidd_using workers init' -l range -x -d 'the numbers that hosts may lease (default: 0-1023); two namespaces whose Snowflakes meet in one database must have different ones'
+complete -c uuidd -n '_shtab_uuidd_using workers init' -l range -x -d 'the numbers that hosts may claim (default: 0-1023); two namespaces whose Snowflakes meet in one database must have different ones'
 complete -c uuidd -n '_shtab_uuidd_using workers init' -l reserve -x -d 'numbers that no new host gets, such as 0-15,20: those of hosts with --worker N, each of which keeps its own when it is started with the URL'
 complete -c uuidd -n '_shtab_uuidd_using workers init' -l new -d 'no host ever had a number of this namespace: let all begin at once; without this, they begin later than hosts can go on whose namespace the engine has lost'
 complete -c uuidd -n '_shtab_uuidd_using workers init' -l worker-window -x -d 'without --new: the longest --worker-window of the daemons (default: 10m)'

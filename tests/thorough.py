@@ -216,6 +216,11 @@ def _is_well(part: Part, patience: float, *, cut: bool) -> bool | None:
     _say(f"{verdict:6}  {time.monotonic() - begun:6.1f} s  {part.name}: {last}")
     if ok is False:
         _say(f"{' '.join(part.command)}\n{output}")
+    elif ok is None:
+        # The end may have failed the test that ran then, and no other.
+        for line in output.splitlines():
+            if line.startswith("FAILED "):
+                _say(line)
     return ok
 
 

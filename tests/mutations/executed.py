@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,6 @@ from typing import NamedTuple
 from coverage import CoverageData
 
 from tests.coverage.measuring import TOP, in_checkout, run_tests
-from tests.mutations.folders import folder
 from tests.mutations.recording import FOLDER
 
 KEPT = TOP / ".mutations"
@@ -29,78 +29,73 @@ IMPORT = ""
 """Stands for a test, where a line runs while its module, or a module of tests, is imported."""
 
 
-class Executed(NamedTuple):
-    """The tests of each line of each file, the seconds of each, and those that are of no use.
+class Ran(NamedTuple):
+    """What a test took of the processor, with coverage; whether it failed; lines by their file."""
 
-    The seconds are of the processor, and with coverage.
-    """
-
-    by_line: dict[str, dict[int, list[str]]]
-    seconds: dict[str, float]
-    failed: list[str]
-
-    def without_slow(self, most: float) -> Executed:
-        """Return the map without tests that take more seconds than *most*."""
-        slow = [test for test, took in self.seconds.items() if took > most]
-        return self._replace(failed=sorted({*self.failed, *slow}))
-
-    def tests(self, path: str, lines: Sequence[int]) -> list[str]:
-        """Return the tests of lines of a file, or without lines of the file, the fastest first.
-
-        What only runs when its module is imported belongs to no test, so all tests that execute
-        anything of the file may see a change of it.
-        """
-        file = self.by_line.get(path, {})
-        found = {test for line in lines for test in file.get(line, ())}
-        if not lines or found == {IMPORT}:
-            found = {test for tests in file.values() for test in tests}
-        found.difference_update(self.failed, [IMPORT])
-        return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))
-
-    def is_imported(self, path: str, lines: Sequence[int]) -> bool:
-        """Return whether one of the lines runs outside of tests too."""
-        file = self.by_line.get(path, {})
-        return any(IMPORT in file.get(line, ()) for line in lines)
+    seconds: float
+    failed: bool
+    lines: dict[str, list[int]]
 
 
-class Kept(NamedTuple):
-    """A map, and what it was made of: the digest of each file."""
+class Map(NamedTuple):
+    """What the tests execute, and the digest of each file that it was seen with."""
 
-    executed: Executed
+    tests: dict[str, Ran]
     files: dict[str, str]
 
+    def executing(self, path: str, lines: Collection[int], slowest: float) -> list[str]:
+        """Return the tests of lines of a file, or without lines of the file, the fastest first.
 
-def executed() -> Executed:
+        Those that failed or took more than *slowest* seconds are left out. What only runs when its
+        module is imported belongs to no test, so all tests that execute anything of the file may
+        see a change of it.
+        """
+        of_file = {test: ran for test, ran in self.tests.items() if path in ran.lines}
+        found = {t: ran for t, ran in of_file.items() if not {*lines}.isdisjoint(ran.lines[path])}
+        if not lines or found.keys() == {IMPORT}:
+            found = of_file
+        usable = [
+            (ran.seconds, test)
+            for test, ran in found.items()
+            if test != IMPORT and not ran.failed and ran.seconds <= slowest
+        ]
+        return [test for _, test in sorted(usable)]
+
+
+def executed() -> Map:
     """Return the map of this checkout; run what differs under coverage if it was kept before."""
-    before, now = kept(), digests()
-    if before is None:
-        found = _recorded(["tests"])
-    elif before.files == now:
-        return before.executed
-    else:
-        again = to_run(before, now)
-        files = sorted(path for path in again if (TOP / path).exists())
-        new = _recorded(files) if files else Executed({}, {}, [])
-        found = merged(before.executed, new, without=again)
-    KEPT.mkdir(exist_ok=True)
-    write(Kept(found, now), FILE)
+    before, now = loaded(FILE), digests()
+    if before.files == now:
+        return before
+    again = to_run(before, now)
+    wanted = sorted(path for path in again if (TOP / path).exists()) if before.files else ["tests"]
+    found = Map({}, now)
+    if wanted:
+        # In memory, if possible: what is forked and killed writes too.
+        with tempfile.TemporaryDirectory(prefix="executed-") as name:
+            ended = record(["-m", "quick", "--continue-on-collection-errors", *wanted], Path(name))
+            if ended.returncode not in (0, 1, 5):
+                raise RuntimeError(f"pytest cannot run:\n{ended.stdout[-5000:]}{ended.stderr}")
+            found = read(Path(name))
+    found = merged(before, found, without=again)
+    write(found, FILE)
     return found
 
 
-def kept() -> Kept | None:
-    """Return the map that was made last, if there is one, whatever has changed since then."""
-    return loaded(FILE) if FILE.exists() else None
+def loaded(file: Path) -> Map:
+    """Return the map in a file, whatever has changed since then; an empty one without the file."""
+    if not file.exists():
+        return Map({}, {})
+    tests, files = json.loads(file.read_text())
+    return Map({test: Ran(*ran) for test, ran in tests.items()}, files)
 
 
-def loaded(file: Path) -> Kept:
-    """Return the map that ``write`` has written to a file."""
-    found = json.loads(file.read_text())
-    names = found["tests"]
-    by_line = {
-        path: {int(line): [names[number] for number in tests] for line, tests in lines.items()}
-        for path, lines in found["by_line"].items()
-    }
-    return Kept(Executed(by_line, found["seconds"], found["failed"]), found["files"])
+def write(new: Map, file: Path) -> None:
+    """Write a map to a *file*, which has all of it as soon as it is there."""
+    file.parent.mkdir(exist_ok=True)
+    written = file.with_suffix(".new")
+    written.write_text(json.dumps(new))
+    written.replace(file)
 
 
 def digests() -> dict[str, str]:
@@ -118,75 +113,33 @@ def state() -> str:
     return sha256(json.dumps(digests()).encode()).hexdigest()
 
 
-def write(new: Kept, file: Path) -> None:
-    """Write a map to a *file*, which has all of it as soon as it is there."""
-    names = sorted(
-        {test for lines in new.executed.by_line.values() for t in lines.values() for test in t}
-    )
-    numbers = {name: number for number, name in enumerate(names)}
-    by_line = {
-        path: {line: [numbers[test] for test in tests] for line, tests in lines.items()}
-        for path, lines in new.executed.by_line.items()
-    }
-    rest = {"seconds": new.executed.seconds, "failed": new.executed.failed, "files": new.files}
-    written = file.with_suffix(".new")
-    written.write_text(json.dumps({"tests": names, "by_line": by_line, **rest}))
-    written.replace(file)
-
-
-def to_run(before: Kept, now: Mapping[str, str]) -> set[str]:
+def to_run(before: Map, now: Mapping[str, str]) -> set[str]:
     """Return the files of tests that may execute other lines than before."""
-    differing = {
-        path for path in before.files.keys() | now.keys() if before.files.get(path) != now.get(path)
-    }
-    tests = {path for path in differing if _is_of_tests(path)}
-    if (
-        differing
-        - tests
-        - before.executed.by_line.keys()
-        - {path for path in now if _is_product(path)}
-    ):
+    both = before.files.keys() | now.keys()
+    differing = {path for path in both if before.files.get(path) != now.get(path)}
+    every = {path for path in both if Path(path).name.startswith("test_")}
+    if any(not path.startswith(("uuidd/", "client/")) for path in differing - every):
         # A helper, which any test may use.
-        return {path for path in before.files.keys() | now.keys() if _is_of_tests(path)}
-    for path in differing - tests:
-        for found in before.executed.by_line.get(path, {}).values():
-            tests.update(test.partition("::")[0] for test in found)
-    return tests - {IMPORT}
+        return every
+    found = {
+        test.partition("::")[0]
+        for test, ran in before.tests.items()
+        if not differing.isdisjoint(ran.lines)
+    }
+    return (found | differing & every) - {IMPORT}
 
 
-def _is_of_tests(path: str) -> bool:
-    return path.startswith("tests/") and Path(path).name.startswith("test_")
-
-
-def _is_product(path: str) -> bool:
-    return path.startswith(("uuidd/", "client/uuidd_client/"))
-
-
-def merged(old: Executed, new: Executed, *, without: set[str]) -> Executed:
-    """Return the *old* map *without* some files of tests, and what the *new* one says of them."""
-
-    def stays(test: str) -> bool:
-        return test.partition("::")[0] not in without
-
-    by_line: dict[str, dict[int, list[str]]] = {}
-    for path in old.by_line.keys() | new.by_line.keys():
-        lines = by_line.setdefault(path, {})
-        before, after = old.by_line.get(path, {}), new.by_line.get(path, {})
-        for line in before.keys() | after.keys():
-            tests = {*filter(stays, before.get(line, ())), *after.get(line, ())}
-            if tests:
-                lines[line] = sorted(tests)
-    seconds = {test: took for test, took in old.seconds.items() if stays(test)}
-    failed = {*filter(stays, old.failed), *new.failed}
-    return Executed(by_line, {**seconds, **new.seconds}, sorted(failed))
-
-
-def _recorded(files: Sequence[str]) -> Executed:
-    with folder() as place:
-        ended = record(["-m", "quick", "--continue-on-collection-errors", *files], place)
-        if ended.returncode not in (0, 1, 5):
-            raise RuntimeError(f"pytest cannot run:\n{ended.stdout[-5000:]}{ended.stderr}")
-        return read(place)
+def merged(old: Map, new: Map, *, without: set[str]) -> Map:
+    """Return the *old* map *without* some files of tests, and what the *new* one has."""
+    tests = {t: ran for t, ran in old.tests.items() if t.partition("::")[0] not in without}
+    for test, ran in new.tests.items():
+        before = tests.get(test, ran).lines
+        both = {
+            path: sorted({*before.get(path, ()), *ran.lines.get(path, ())})
+            for path in before.keys() | ran.lines.keys()
+        }
+        tests[test] = ran._replace(lines=both)
+    return Map(tests, new.files)
 
 
 def record(
@@ -198,21 +151,24 @@ def record(
     return run_tests(arguments, place, jobs=jobs, variables=variables, quiet=quiet)
 
 
-def read(place: Path) -> Executed:
-    """Return what coverage and the plugin have written in a folder."""
-    by_line: dict[str, dict[int, list[str]]] = {}
+def read(place: Path) -> Map:
+    """Return what coverage and the plugin have written in a folder, with today's digests."""
+    found = Map({IMPORT: Ran(0.0, False, {})}, digests())
+    for file in place.glob("tests-*.json"):
+        for test, (seconds, failed) in json.loads(file.read_text()).items():
+            # Of a failure, two processes tell.
+            before = found.tests.get(test, Ran(0.0, False, {}))
+            both = max(seconds, before.seconds), failed or before.failed
+            found.tests[test] = Ran(*both, {})
     for file in place.glob("data*"):
         data = CoverageData(str(file))
         data.read()
         for measured in data.measured_files():
             path = in_checkout(Path(measured))
-            lines = by_line.setdefault(path, {}) if path is not None else {}
+            if path is None:
+                continue
             for line, tests in data.contexts_by_lineno(measured).items():
-                lines[line] = sorted({*lines.get(line, ()), *tests})
-    seconds: dict[str, float] = {}
-    failed: set[str] = set()
-    for file in place.glob("tests-*.json"):
-        found = json.loads(file.read_text())
-        seconds.update(found["seconds"])
-        failed.update(found["failed"])
-    return Executed(by_line, seconds, sorted(failed))
+                for test in tests:
+                    if test in found.tests:
+                        found.tests[test].lines.setdefault(path, []).append(line)
+    return found

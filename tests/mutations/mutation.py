@@ -1,30 +1,29 @@
-"""A mutation: one way to break the code, and the tests that should see it."""
+"""The catalogue: ways to break the code, and the tests that should see each."""
 
 from __future__ import annotations
 
-import ast
 import builtins
 import re
 import symtable
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutations import c_code
-from tests.mutations.piece import Piece, parsed
-from tests.mutations.place import NoPlaceError, Place, Scopes, modules, near
+from tests.coverage.measuring import TOP
+from tests.mutations.place import C, NoPlaceError, find, near, scopes
+from tests.mutations.trial import IMPORT, Copy, Trial, in_copies, say
 
 
 class Mutation(NamedTuple):
     """In *function*, *old* becomes *new*, and one of *tests* then fails.
 
-    `place.py` says how a function is named, and `piece.py` what *old* stands for; for a function of
-    the C extension, `c_code.py` says both. A *new* that is empty removes *old*. *why* says what
-    goes wrong for users. *tests* are names of test functions, or of modules of tests, with the name
-    of their module in front where several have it; the fastest come first, since the first that
-    fails ends the run.
+    `place.py` says how a function is named, and what *old* stands for. A *new* that is empty
+    removes *old*. *why* says what goes wrong for users. *tests* are names of test functions, or of
+    modules of tests, with the name of their module in front where several have it; the fastest come
+    first, since the first that fails ends the run.
     """
 
     name: str
@@ -54,7 +53,9 @@ class FaultyError(Exception):
 
 def breaks(mutations: Sequence[Mutation], top: Path) -> list[Break]:
     """Return what breaks the checkout at *top*; FaultyError if any mutation has a fault."""
-    scopes, sources, tests = Scopes(modules(top)), c_code.files(top), _Tests(top)
+    every, tests = scopes(top), _Tests(top)
+    of_c = {scope.text: scope.path for scope in every if scope.path.endswith(C)}
+    c_words = {word for text, path in of_c.items() for word in _unknown(text, path)}
     found, faults = [], []
     times = Counter(mutation.name for mutation in mutations)
     for mutation in mutations:
@@ -68,13 +69,10 @@ def breaks(mutations: Sequence[Mutation], top: Path) -> list[Break]:
         if mutation.old == mutation.new:
             wrong.append("it changes nothing")
         try:
-            if c_code.is_named(mutation.function):
-                path, broken, unknown = c_code.broken(sources, *mutation[2:5])
-            else:
-                old, new = _alike(parsed(mutation.old), parsed(mutation.new))
-                place = scopes.find(mutation.function, old)
-                path, broken = place.module.path, place.filled(new)
-                unknown = [*_unknown(place, broken)]
+            place = find(every, mutation.function, mutation.old)
+            path, text, broken = place.scope.path, place.scope.text, place.filled(mutation.new)
+            known = c_words if path.endswith(C) else _unknown(text, path)
+            unknown = sorted(_unknown(broken.decode(), path) - known)
             wrong += [f"{name}, of its new code, is not there" for name in unknown]
             found.append(Break(mutation, path, broken, tuple(named)))
         except NoPlaceError as error:
@@ -87,41 +85,26 @@ def breaks(mutations: Sequence[Mutation], top: Path) -> list[Break]:
     return found
 
 
-def _alike(old: Piece, new: Piece) -> tuple[Piece, Piece]:
-    """Take an expression for a statement, where the other is one."""
-    if isinstance(old, ast.expr) and not isinstance(new, ast.expr):
-        return [ast.Expr(old)], new
-    if isinstance(new, ast.expr) and not isinstance(old, ast.expr):
-        return old, [ast.Expr(new)]
-    return old, new
-
-
-def _unknown(place: Place, broken: bytes) -> Iterator[str]:
-    """Yield the names that the broken file uses, and that neither it nor the whole file has."""
-    module = place.module
-    yield from sorted(_undefined(broken, module.path) - _undefined(module.source, module.path))
-    yield from sorted(_private_attributes(broken) - _private_attributes(module.source))
-
-
 @cache
-def _undefined(source: bytes, path: str) -> frozenset[str]:
-    """Return the names that are used, and neither assigned anywhere nor Python's."""
-    top = symtable.symtable(source.decode(), path, "exec")
+def _unknown(text: str, path: str) -> frozenset[str]:
+    """Return names that are used, and may be nowhere: those that are new here are a fault.
+
+    In Python these are global names that are neither assigned nor Python's, and private attributes;
+    in C, all words.
+    """
+    if path.endswith(C):
+        return frozenset(re.findall(r"[A-Za-z_]\w*", text))
+    top = symtable.symtable(text, path, "exec")
     known = {*dir(builtins), "__file__"} | {
         symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()
     }
-    found = set()
+    used = set()
     tables = [top]
     while tables:
         table = tables.pop()
         tables += table.get_children()
-        found |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
-    return frozenset(found - known)
-
-
-@cache
-def _private_attributes(source: bytes) -> frozenset[str]:
-    return frozenset(re.findall(r"\._(?!_)\w+", source.decode()))
+        used |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+    return frozenset(used - known | {*re.findall(r"\._(?!_)\w+", text)})
 
 
 class _Tests:
@@ -150,3 +133,49 @@ class _Tests:
     def _add(self, parts: tuple[str, ...], node: str) -> None:
         for begin in range(len(parts)):
             self._nodes.setdefault(".".join(parts[begin:]), []).append(node)
+
+
+def check(mutations: Sequence[Mutation]) -> list[Break] | None:
+    """Return what breaks the code; print what does not suit it, and return None, if anything."""
+    try:
+        return breaks(mutations, TOP)
+    except FaultyError as error:
+        say(f"{error}\n\n{len(error.faults)} faults in {len(mutations)} mutations")
+        return None
+
+
+def run(mutations: Sequence[Mutation], jobs: int) -> bool:
+    """Try each mutation, *jobs* at a time, and print which test failed; True if all were caught."""
+    wanted = check(mutations)
+    if wanted is None:
+        return False
+
+    def tried(broken: Break, copy: Copy) -> tuple[Mutation, Trial]:
+        return broken.mutation, copy.run_broken(broken.path, broken.source, broken.tests)
+
+    survivors = []
+    for mutation, trial in in_copies(tried, wanted, jobs, before=[*_needed(wanted)]):
+        say(f"{mutation.name}: {_verdict(trial)}")
+        if not trial.caught:
+            survivors.append(mutation)
+            sys.stderr.write(f"{trial.output}\n")
+    say(f"\n{len(wanted) - len(survivors)} of {len(wanted)} caught")
+    for mutation in survivors:
+        say(f"NOT CAUGHT: {mutation.name}, in {mutation.function}: {mutation.why}")
+    return not survivors
+
+
+def _needed(wanted: Sequence[Break]) -> Iterator[str]:
+    """Yield all tests of mutations; beside a file that is needed whole no test of it is named."""
+    every = {test for broken in wanted for test in broken.tests}
+    for test in sorted(every):
+        if "::" not in test or test.partition("::")[0] not in every:
+            yield test
+
+
+def _verdict(trial: Trial) -> str:
+    if IMPORT in trial.failed:
+        return "NOT TESTED: it cannot be imported or compiled"
+    for test, how in trial.failed.items():
+        return test if how == "fail" else f"{test} ({how})"
+    return "NO TEST: IT SURVIVES"

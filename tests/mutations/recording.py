@@ -11,30 +11,17 @@ from pathlib import Path
 import coverage
 import pytest
 
-from tests.mutations.ending import end_with_parent
-
 FOLDER = "UUIDD_RECORDED"
 """The variable of the environment that names the folder for the times."""
 
-_seconds: dict[str, float] = {}
-_failed: set[str] = set()
-
-
-def function(nodeid: str) -> str:
-    """Return the name of a test without its parameters, which may be random."""
-    return nodeid.partition("[")[0]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """End with the command that asked for it; what runs side by side ends with this process."""
-    if not hasattr(config, "workerinput"):
-        end_with_parent()
+_ran: dict[str, tuple[float, bool]] = {}
+"""The seconds of each test, and whether it failed: then it can tell nothing of a mutant."""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Record what a test executes, with its fixtures, and the processor time that it takes."""
-    name = function(item.nodeid)
+    name = item.nodeid.partition("[")[0]
     measuring = coverage.Coverage.current()
     if measuring is not None:
         measuring.switch_context(name)
@@ -42,18 +29,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         return (yield)
     finally:
-        _seconds[name] = _seconds.get(name, 0.0) + time.process_time() - begun
+        seconds, failed = _ran.get(name, (0.0, False))
+        _ran[name] = seconds + time.process_time() - begun, failed
         if measuring is not None:
             measuring.switch_context("")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Remember what fails in the whole code: it can tell nothing of a mutant."""
+    """Remember what fails."""
     if report.failed:
-        _failed.add(function(report.nodeid))
+        name = report.nodeid.partition("[")[0]
+        _ran[name] = _ran.get(name, (0.0, False))[0], True
 
 
 def pytest_sessionfinish() -> None:
     """Write what this process saw of its tests."""
-    found = {"seconds": _seconds, "failed": sorted(_failed)}
-    Path(os.environ[FOLDER], f"tests-{os.getpid()}.json").write_text(json.dumps(found))
+    Path(os.environ[FOLDER], f"tests-{os.getpid()}.json").write_text(json.dumps(_ran))

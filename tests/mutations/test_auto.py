@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
-from tests.mutations.auto import lines_of
+from tests.mutations import auto
+from tests.mutations.auto import Results, lines_of
 from tests.mutations.place import Module
 from tests.mutations.rules import mutants
 
@@ -34,3 +36,19 @@ def test_a_mutant_changes_the_lines_of_its_statement(constant: str, lines: list[
     module = Module("m", "m.py", SOURCE, ast.parse(SOURCE))
     (mutant,) = (one for one in mutants(module) if SOURCE[one.begin : one.end].decode() == constant)
     assert [*lines_of(mutant, module)] == lines
+
+
+def test_results_stay_until_the_code_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was broken off, because the run that wrote it was killed, is left out."""
+    file = tmp_path / "made" / "rows"
+    monkeypatch.setattr(auto, "state", lambda: "1")
+    Results(file).add("a", ["killed"])
+    with file.open("a") as lines:
+        lines.write('\n["1", "b", ["kil')
+    Results(file).add("c", ["survived"])
+    assert Results(file).rows == {"a": ["killed"], "c": ["survived"]}
+    monkeypatch.setattr(auto, "state", lambda: "2")
+    assert Results(file).rows == {}
+    assert Results(file).former == {"a": ["killed"], "c": ["survived"]}

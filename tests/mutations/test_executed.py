@@ -6,17 +6,20 @@ import pytest
 
 import uuidd
 from tests.coverage.measuring import in_checkout
-from tests.mutations.executed import IMPORT, Executed, Kept, loaded, merged, to_run, write
+from tests.mutations.executed import IMPORT, Map, Ran, loaded, merged, to_run, write
 
 FILES = {"uuidd/a.py": "1", "uuidd/b.py": "1", "tests/test_a.py": "1", "tests/test_b.py": "1"}
 
-MAP = Executed(
+F, G, SLOW = "tests/test_a.py::f", "tests/test_b.py::g", "tests/test_b.py::slow"
+
+MAP = Map(
     {
-        "uuidd/a.py": {1: [IMPORT], 2: ["tests/test_a.py::f"]},
-        "uuidd/b.py": {2: ["tests/test_a.py::f", "tests/test_b.py::g"]},
+        IMPORT: Ran(0.0, False, {"uuidd/a.py": [1]}),
+        F: Ran(1.0, False, {"uuidd/a.py": [2], "uuidd/b.py": [2]}),
+        G: Ran(1.0, True, {"uuidd/b.py": [2]}),
+        SLOW: Ran(9.0, False, {"uuidd/b.py": [2]}),
     },
-    {"tests/test_a.py::f": 1.0, "tests/test_b.py::g": 1.0},
-    ["tests/test_b.py::g"],
+    FILES,
 )
 
 
@@ -33,22 +36,21 @@ MAP = Executed(
 )
 def test_only_tests_that_may_execute_other_lines_run_again(changed: str, again: set[str]) -> None:
     """Those that differ, those of a product's file that differs, and all for a helper."""
-    assert to_run(Kept(MAP, FILES), {**FILES, changed: "2"}) == again
+    assert to_run(MAP, {**FILES, changed: "2"}) == again
 
 
 def test_the_map_forgets_what_ran_again() -> None:
     """And has what coverage saw this time."""
-    new = Executed({"uuidd/b.py": {3: ["tests/test_b.py::h"]}}, {"tests/test_b.py::h": 2.0}, [])
+    lines = {"uuidd/b.py": [3]}
+    new = Map({IMPORT: Ran(0.0, False, {"uuidd/b.py": [1]}), G: Ran(2.0, False, lines)}, {"x": "2"})
     found = merged(MAP, new, without={"tests/test_b.py"})
-    assert found.by_line["uuidd/b.py"] == {2: ["tests/test_a.py::f"], 3: ["tests/test_b.py::h"]}
-    assert found.seconds == {"tests/test_a.py::f": 1.0, "tests/test_b.py::h": 2.0}
-    assert found.failed == []
+    both = Ran(0.0, False, {"uuidd/a.py": [1], "uuidd/b.py": [1]})
+    assert found == Map({IMPORT: both, F: MAP.tests[F], G: Ran(2.0, False, lines)}, {"x": "2"})
 
 
 def test_a_map_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """With the digests of the files that it was made of."""
-    write(Kept(MAP, FILES), tmp_path / "map")
-    assert loaded(tmp_path / "map") == Kept(MAP, FILES)
+    write(MAP, tmp_path / "made" / "map")
+    assert loaded(tmp_path / "made" / "map") == MAP
 
 
 def test_a_measured_file_has_its_path_in_the_checkout() -> None:
@@ -58,8 +60,18 @@ def test_a_measured_file_has_its_path_in_the_checkout() -> None:
     assert in_checkout(Path(pytest.__file__)) is None
 
 
-def test_a_line_of_an_import_has_the_tests_of_its_file() -> None:
-    """A line that nothing executes has none. Tests that always fail are of no use."""
-    assert MAP.tests("uuidd/a.py", [1]) == ["tests/test_a.py::f"]
-    assert MAP.tests("uuidd/a.py", [3]) == []
-    assert MAP.tests("uuidd/b.py", [2]) == ["tests/test_a.py::f"]
+@pytest.mark.parametrize(
+    ("path", "lines", "tests"),
+    [
+        ("uuidd/a.py", [2], [F]),
+        ("uuidd/a.py", [1], [F]),
+        ("uuidd/a.py", [3], []),
+        ("uuidd/b.py", [2], [F]),
+        ("uuidd/b.py", [], [F]),
+    ],
+)
+def test_a_line_has_the_tests_that_execute_it(
+    path: str, lines: list[int], tests: list[str]
+) -> None:
+    """That of an import has those of its file. Those that always fail or are slow are left out."""
+    assert MAP.executing(path, lines, slowest=5.0) == tests

@@ -1,138 +1,121 @@
-"""How a mutation finds its place, after names and layout have changed."""
+"""How a mutation finds its place."""
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
 
 from tests.mutations.catalogue import read
 from tests.mutations.mutation import FaultyError, Mutation, breaks
-from tests.mutations.piece import parsed
-from tests.mutations.place import Module, NoPlaceError, Place, Scopes
+from tests.mutations.place import NoPlaceError, find, scopes
 
-SOURCE = '''
+PYTHON = '''
 LIMIT = 100
 
 class Saver:
     def save(self, state, wait):
         """Save it."""
         end = self.clock() + LIMIT  # s
-        if wait and not self._done:
-            self._write(state,
-                        until=end)
+        if wait and not self.done:
+            self.write(state,
+                       until=end)
         elif state:
-            self._write(state)
+            self.write(state)
         return end
 
 def write(path, text):
-    first = len(path) < len(path)
-    second = len(path) < len(text)
-    return first, second
+    return len(path) < len(text), len(path)
 '''
 
+C = """
+static int save(struct saver *saver, int wait);
 
-def module(source: str, name: str = "uuidd.saver") -> Module:
-    """Return a module of this text."""
-    return Module(name, f"{name.replace('.', '/')}.py", source.encode(), ast.parse(source))
+static int save(struct saver *saver,
+                int wait)
+{
+    int end = saver->clock + LIMIT; /* wait or not */
+    if (wait && !saver->done) {
+        write_state(saver, end);
+    }
+    return end;
+}
+"""
 
 
-def find(function: str, old: str, *others: Module) -> Place:
-    """Find a piece of code in SOURCE."""
-    return Scopes([module(SOURCE), *others]).find(function, parsed(old))
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """A checkout of two modules, a file of C and a test."""
+    for name, text in {
+        "uuidd/saver.py": PYTHON,
+        "uuidd/writer.py": "def write():\n    return 1\n",
+        "client/extension/core.c": C,
+        "tests/test_saver.py": "async def test_a_save() -> None: ...\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
 
 
 @pytest.mark.parametrize(
-    "old",
+    ("function", "old", "new", "was", "now"),
     [
-        "until = self.clock() + LIMIT",
-        "self._put(it, until=until)",
-        "later and not self._ended",
-        "if later and not self._ended:\n    ...\nelif it:\n    ...",
-        "return it",
+        ("Saver.save", "end = (self.clock() + LIMIT)"[7:-1], "0", "self.clock() + LIMIT", "0"),
+        (
+            "saver.Saver.save",
+            "self.write(state, until=end)  # and then",
+            "a()\nb()",
+            "self.write(state,\n                       until=end)",
+            "a()\n            b()",
+        ),
+        ("Saver.save", "return end", "", "return end", "pass"),
+        ("Saver.save", "and not self.done", "", "and not self.done", ""),
+        (
+            "Saver.save",
+            "if wait and ...:\n    ...\nelif state:",
+            "while ...:\n    if a:\n        ...\nif state:",
+            "if wait and not self.done:\n            self.write(state,\n"
+            "                       until=end)\n        elif state:",
+            "while not self.done:\n            if a:\n                self.write(state,\n"
+            "                           until=end)\n        if state:",
+        ),
+        ("saver", "100", "200", "100", "200"),
+        ("core.c:save", "{ write_state( saver,end ); /* all */ }", ";", None, None),
     ],
 )
-def test_local_and_private_names_stand_for_any(old: str) -> None:
-    """A variable, a parameter or a private attribute may be renamed; layout does not matter."""
-    assert find("Saver.save", old).module.name == "uuidd.saver"
+def test_only_the_piece_is_replaced(
+    top: Path, function: str, old: str, new: str, was: str | None, now: str | None
+) -> None:
+    """Layout and comments do not matter; each `...` comes again."""
+    broken = find(scopes(top), function, old).filled(new).decode()
+    if was is None or now is None:
+        was, now = "{\n        write_state(saver, end);\n    }", ";"
+    text = C if function.startswith("core.c") else PYTHON
+    assert text.count(was) == 1
+    assert broken == text.replace(was, now)
 
 
 @pytest.mark.parametrize(
-    "old",
+    ("function", "old", "fault"),
     [
-        "end = self.clock() + MOST",
-        "end = self.time() + LIMIT",
-        "end = self.clock() + 100",
-        "self._write(state, deadline=end)",
-        "wait and self._done",
+        ("Saver.save", "self.clock() + MOST", "uuidd/saver.py:5: its code is not in Saver.save"),
+        ("Saver.save", "if state:", "its code is not in Saver.save"),
+        ("saver", "return ..., ...", "its code is not in saver; its code is in write"),
+        ("saver.write", "len(path)", "uuidd/saver.py:15: its code is 2 times in saver.write"),
+        ("Keeper.save", "x", "there is no Keeper.save; near it: Saver.save"),
+        ("save", "x", "there is no save; near it: Saver.save"),
+        ("write", "1", "write is in uuidd.saver and uuidd.writer: name the module too"),
+        ("core.c:save", "clock + LIMI", "core.c:4: its code is not in core.c:save"),
+        ("core.c:saved", "wait", "there is no core.c:saved; near it: core.c:save"),
     ],
 )
-def test_all_else_has_to_be_the_same(old: str) -> None:
-    """A constant, a public attribute, a keyword or an operator is the meaning."""
-    with pytest.raises(NoPlaceError, match=r"uuidd/saver.py:5: its code is not in Saver.save"):
-        find("Saver.save", old)
-
-
-def test_one_name_stands_for_one_name() -> None:
-    """So a comparison with itself is not one with another."""
-    assert find("write", "len(a) < len(a)").line == 16
-    assert find("write", "len(a) < len(b)").line == 17
-
-
-def test_a_piece_that_is_there_twice_has_no_place() -> None:
-    """The message says in which lines."""
-    with pytest.raises(
-        NoPlaceError, match=r"uuidd/saver.py:15: its code is 4 times in write, in lines 16, 17"
-    ):
-        find("write", "len(a)")
-
-
-def test_a_function_that_is_gone_is_told_with_those_like_it() -> None:
-    """And with the functions that hold the piece, because it may just have another name now."""
-    told = "there is no Keeper.save; near it: Saver.save; its code is in write"
-    with pytest.raises(NoPlaceError, match=told):
-        find("Keeper.save", "return ..., ...")
-
-
-def test_a_name_of_two_functions_takes_its_module() -> None:
-    """Without its module the place is not found."""
-    other = module("def write():\n    return 1\n", "uuidd.writer")
-    with pytest.raises(NoPlaceError, match=r"in uuidd.saver and uuidd.writer: name the module"):
-        find("write", "1", other)
-    assert find("writer.write", "1", other).line == 2
-
-
-def test_only_the_piece_is_replaced() -> None:
-    """It is written under the names of its place, and all around it is left as it was."""
-    place = find("Saver.save", "until = self.clock() + LIMIT")
-    broken = place.filled(parsed("until = self.clock()\nself._ended = until"))
-    old = "end = self.clock() + LIMIT  # s"
-    new = "end = self.clock()\n        self._ended = end  # s"
-    assert broken.decode() == SOURCE.replace(old, new)
-
-
-def test_what_is_skipped_comes_again() -> None:
-    """Each `...` of the new code is that of the old code."""
-    place = find("Saver.save", "if later and ...:\n    ...\nelif it:\n    ...")
-    broken = place.filled(parsed("if ...:\n    ...\nelif later:\n    ...")).decode()
-    assert "if not self._done:\n            self._write(state, until=end)\n" in broken
-    assert "elif wait:\n            self._write(state)\n        return end" in broken
-
-
-def test_an_elif_is_no_statement_of_its_own() -> None:
-    """In its place an `if` would be one after the other, and both could run."""
-    with pytest.raises(
-        NoPlaceError, match=r"saver.py:11: an elif can be replaced only with its if"
-    ):
-        find("Saver.save", "if it:\n    ...")
-
-
-def test_code_outside_functions_is_named_by_its_module() -> None:
-    """What is in a function is not of its module."""
-    assert find("saver", "100").line == 2
-    with pytest.raises(NoPlaceError, match="not in saver"):
-        find("saver", "return ...")
+def test_a_piece_that_is_not_there_once_is_a_fault(
+    top: Path, function: str, old: str, fault: str
+) -> None:
+    with pytest.raises(NoPlaceError) as caught:
+        find(scopes(top), function, old)
+    assert fault in str(caught.value)
 
 
 def test_an_entry_of_the_catalogue_is_read_as_a_diff() -> None:
@@ -145,42 +128,41 @@ def test_an_entry_of_the_catalogue_is_read_as_a_diff() -> None:
         read("m: a why\nin f\nb")
 
 
-@pytest.fixture
-def top(tmp_path: Path) -> Path:
-    """A checkout of one module and one test."""
-    (tmp_path / "uuidd").mkdir()
-    (tmp_path / "uuidd/saver.py").write_text(SOURCE)
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests/test_saver.py").write_text("async def test_a_save() -> None: ...\n")
-    return tmp_path
-
-
-def mutation(new: str, *tests: str) -> Mutation:
-    """Return a mutation of the limit in Saver.save."""
+def mutation(new: str, *tests: str, of_c: bool = False) -> Mutation:
+    """Return a mutation of the limit in Saver.save, or in that of C."""
+    if of_c:
+        return Mutation("m", "", "core.c:save", "saver->clock + LIMIT", new, tests)
     return Mutation("m", "", "Saver.save", "self.clock() + LIMIT", new, tests)
 
 
-def test_a_test_is_found_by_its_name(top: Path) -> None:
-    """Or by its module's, with or without the folder."""
-    for name in ("test_a_save", "test_saver.test_a_save"):
-        (found,) = breaks([mutation("0", name)], top)
-        assert found.tests == ("tests/test_saver.py::test_a_save",)
-    (found,) = breaks([mutation("0", "test_saver")], top)
-    assert found.tests == ("tests/test_saver.py",)
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("test_a_save", "tests/test_saver.py::test_a_save"),
+        ("test_saver.test_a_save", "tests/test_saver.py::test_a_save"),
+        ("test_saver", "tests/test_saver.py"),
+    ],
+)
+def test_a_test_is_found_by_its_name(top: Path, name: str, found: str) -> None:
+    (broken,) = breaks([mutation("0", name)], top)
+    assert broken.tests == (found,)
 
 
 @pytest.mark.parametrize(
-    ("new", "test", "fault"),
+    ("new", "test", "of_c", "fault"),
     [
-        ("0", "test_a_sav", "there is no test_a_sav; near it: test_a_save, test_saver"),
-        ("until", "test_saver", "until, of its new code, is not there"),
-        ("self._until", "test_saver", "._until, of its new code, is not there"),
-        ("self.clock() + LIMIT", "test_saver", "it changes nothing"),
-        ("self.clock(", "test_saver", "'(' was never closed: self.clock("),
+        ("0", "test_a_sav", False, "there is no test_a_sav; near it: test_a_save, test_saver"),
+        ("until", "test_saver", False, "until, of its new code, is not there"),
+        ("self._until", "test_saver", False, "._until, of its new code, is not there"),
+        ("self.clock() + LIMIT", "test_saver", False, "it changes nothing"),
+        ("self.clock(", "test_saver", False, "'(' was never closed: end = self.clock(  # s"),
+        ("saver->clocks", "test_saver", True, "clocks, of its new code, is not there"),
     ],
 )
-def test_what_does_not_suit_the_code_is_told(top: Path, new: str, test: str, fault: str) -> None:
+def test_what_does_not_suit_the_code_is_told(
+    top: Path, new: str, test: str, of_c: bool, fault: str
+) -> None:
     """Before anything is run."""
     with pytest.raises(FaultyError) as caught:
-        breaks([mutation(new, test)], top)
+        breaks([mutation(new, test, of_c=of_c)], top)
     assert caught.value.faults == [f"m: {fault}"]

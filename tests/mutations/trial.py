@@ -1,114 +1,242 @@
-"""A trial: pytest run on a copy of the project, whole or broken, and what came of it."""
+"""A trial: tests run on a copy of the project, whole or broken, and what came of them."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
+from typing import TypeVar
 
 import uuidd
 from extension.build_hook import CannotCompile, compiled, place, put_in_place
 from tests.coverage.measuring import TOP
-from tests.mutations.folders import folder
 
 PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 
-MAX_SECONDS = 50.0
+SECONDS = 50.0
 """A run that takes longer hangs, and that counts as seen."""
 
-MAX_BYTES = 2 << 30
-"""The memory of a run that eats more fails. Its address space has no limit: etcd maps 10 GB."""
+HANGS = 3
+"""After so many tests have hung or crashed, no other is tried."""
 
-PASSED, FAILED = 0, 1
-"""What pytest exits with; more is an error of another kind, as a module that cannot be imported."""
+NO_TESTS = 5
+"""What pytest exits with if it finds no test."""
 
-CANNOT_COMPILE = 100
+IMPORT = "(the import)"
+"""What fails, if the broken code cannot be imported or compiled."""
 
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-
-_NO_MEMORY = re.compile(r"^E .*\bMemoryError\b", re.MULTILINE)
-
-_running: set[subprocess.Popen[str]] = set()
-_broken_off = False
+_Given = TypeVar("_Given")
+_Found = TypeVar("_Found")
 
 
-class Trial(NamedTuple):
-    """How a run ended: pytest's *status*, None if it hung; the tests that failed; its time."""
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Of each test that did not pass how it failed: "fail", "memory", "time" or "crash".
 
-    status: int | None
-    failed: tuple[str, ...]
-    seconds: float
+    *output* is what pytest wrote, or the compiler.
+    """
+
+    failed: Mapping[str, str]
     output: str
 
     @property
-    def crashed(self) -> bool:
-        """Whether a signal ended it, which broken C leads to."""
-        return self.status is not None and self.status < 0
-
-    @property
-    def ate_memory(self) -> bool:
-        """Whether a test failed because there was no memory."""
-        return _NO_MEMORY.search(self.output) is not None
-
-    @property
     def caught(self) -> bool:
-        """Whether a test failed, hung or crashed; a warning when all have passed is not enough."""
-        failed = self.status == FAILED and bool(self.failed)
-        return self.status is None or self.crashed or failed
+        """Whether a test failed, and not only the import."""
+        return bool(self.failed) and IMPORT not in self.failed
+
+
+class Copy:
+    """A copy of the checkout in *tree*, with a process that runs its tests."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree = tree
+        self._sound: dict[str, bool] = {}
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutations.forking", str(tree.parent)],
+            cwd=tree,
+            env=environment(tree, str(tree.parent)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """End all that runs."""
+        assert self._server.stdin is not None
+        with self._server:
+            self._server.stdin.close()
+
+    def run(
+        self,
+        tests: Sequence[str],
+        *,
+        seconds: float = SECONDS,
+        limits: Mapping[str, float] | None = None,
+        until_one_fails: bool = True,
+        compiling: bool = False,
+    ) -> Trial:
+        """Run tests, all within *seconds*, and each within its limit if it has one.
+
+        What is compiled is kept if *compiling*.
+        """
+        failed: dict[str, str] = {}
+        for left in reversed(range(HANGS)):
+            begun, trial = self._run(tests, seconds, limits or {}, until_one_fails, compiling)
+            failed |= trial.failed
+            broken_off = {"time", "crash"}.intersection(trial.failed.values())
+            tests = [test for test in tests if test not in begun]
+            if not (broken_off and left and begun and tests) or until_one_fails:
+                return Trial(failed, trial.output)
+        raise AssertionError
+
+    def _run(
+        self,
+        tests: Sequence[str],
+        seconds: float,
+        limits: Mapping[str, float],
+        until_one_fails: bool,
+        compiling: bool,
+    ) -> tuple[Collection[str], Trial]:
+        """Return also which tests have begun."""
+        # A test that is named is run, of whichever tier it is.
+        arguments = ["-q", "--color=no", "--tb=short", "-rfE", "-m", ""]
+        # The process has imported plugins before pytest does.
+        arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        arguments += ["--hypothesis-profile=mutations", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        arguments += [*(["-x"] if until_one_fails else []), *tests]
+        with tempfile.TemporaryDirectory(
+            dir=self.tree.parent, ignore_cleanup_errors=True
+        ) as temporary:
+            told, output = Path(temporary, "told"), Path(temporary, "output")
+            request = {
+                "arguments": arguments,
+                "limits": limits,
+                "seconds": seconds,
+                "compiling": compiling,
+                "temporary": temporary,
+                "told": str(told),
+                "output": str(output),
+            }
+            assert self._server.stdin is not None
+            assert self._server.stdout is not None
+            self._server.stdin.write(json.dumps(request) + "\n")
+            self._server.stdin.flush()
+            answer = self._server.stdout.readline()
+            if not answer:
+                raise RuntimeError("the process that runs the tests has ended")
+            lines = told.read_text().splitlines() if told.exists() else []
+            begun, failed = _came(lines, json.loads(answer))
+            return begun, Trial(failed, output.read_text(errors="replace"))
+
+    def run_broken(
+        self,
+        file: str,
+        source: bytes,
+        tests: Sequence[str],
+        *,
+        seconds: float = SECONDS,
+        limits: Mapping[str, float] | None = None,
+        until_one_fails: bool = True,
+    ) -> Trial:
+        """Run tests with *source* as a *file*; the copy is whole afterwards."""
+        path = self.tree / file
+        before, changed_at = path.read_bytes(), path.stat().st_mtime
+        try:
+            path.write_bytes(source)
+            with _compiled_again(self.tree, path):
+                return self.run(
+                    tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
+                )
+        except CannotCompile as error:
+            return Trial({IMPORT: "fail"}, str(error))
+        finally:
+            path.write_bytes(before)
+            # What was compiled of it is of this time, and is good again.
+            os.utime(path, (changed_at, changed_at))
+
+    def sound(self, tests: Iterable[str]) -> set[str]:
+        """Return those of the tests that pass with the whole code."""
+        wanted = {*tests} - {IMPORT}
+        if unknown := sorted(wanted - self._sound.keys()):
+            failed = self.run(unknown, until_one_fails=False).failed
+            self._sound |= {test: test not in failed for test in unknown}
+        return {test for test in wanted if self._sound[test]}
+
+
+def _came(lines: Sequence[str], status: int | None) -> tuple[Collection[str], dict[str, str]]:
+    """Return which tests have begun, and how tests failed, from what a run has told."""
+    begun: list[str] = []
+    failed: dict[str, str] = {}
+    ended = late = False
+    for line in lines:
+        kind, _, name = line.partition(" ")
+        if kind == "begin":
+            begun.append(name)
+        elif kind in ("fail", "memory"):
+            failed.setdefault(name, kind)
+        ended |= kind == "end"
+        late |= line.startswith("Timeout (")
+    last = begun[-1] if begun else IMPORT
+    if status is None or late:
+        failed.setdefault(last, "time")
+    elif not ended or status < 0:
+        failed.setdefault(last, "crash")
+    elif status not in (0, NO_TESTS) and not failed:
+        failed[IMPORT] = "fail"
+    return begun, failed
+
+
+def environment(tree: Path, temporary: str) -> dict[str, str]:
+    """Return the environment in which programs, and those that they start, import the copy."""
+    # What is installed in editable mode comes after PYTHONPATH.
+    path = os.pathsep.join([str(tree), str(tree / "client")])
+    return {**os.environ, "PYTHONPATH": path, "TMPDIR": temporary}
 
 
 @contextlib.contextmanager
 def copied(origin: Path = TOP) -> Iterator[Path]:
-    """Provide a copy of the checkout, or of a copy with what was compiled of it."""
-    compiled = shutil.ignore_patterns("__pycache__") if origin == TOP else None
-    with folder() as around:
-        tree = around / "tree"
+    """Provide a copy of a checkout; in memory if possible, for tests are tried and no disk is."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(
+        prefix="mutants-", dir=memory if memory.is_dir() else None, ignore_cleanup_errors=True
+    ) as around:
+        tree = Path(around, "tree")
         tree.mkdir()
         for part in PARTS:
             if (origin / part).is_dir():
-                shutil.copytree(origin / part, tree / part, ignore=compiled)
+                shutil.copytree(origin / part, tree / part)
             else:
                 shutil.copy2(origin / part, tree / part)
         yield tree
 
 
-def run_broken(
-    tree: Path,
-    file: str,
-    source: bytes,
-    tests: Sequence[str],
-    *,
-    seconds: float = MAX_SECONDS,
-    until_one_fails: bool = True,
-) -> Trial:
-    """Run tests on the copy in *tree* with *source* as a *file*; the copy is whole afterwards."""
-    path = tree / file
-    before, changed_at = path.read_bytes(), path.stat().st_mtime
-    try:
-        path.write_bytes(source)
-        with _compiled_again(tree) if path.suffix in (".c", ".h") else contextlib.nullcontext():
-            return run(tree, tests, seconds=seconds, until_one_fails=until_one_fails)
-    except CannotCompile as error:
-        return Trial(CANNOT_COMPILE, (), 0.0, str(error))
-    finally:
-        path.write_bytes(before)
-        # What was compiled of it is of this time, and is good again.
-        os.utime(path, (changed_at, changed_at))
+@contextlib.contextmanager
+def copy(origin: Path = TOP) -> Iterator[Copy]:
+    """Provide a copy of a checkout with a process that runs its tests."""
+    with copied(origin) as tree:
+        made = Copy(tree)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 @contextlib.contextmanager
-def _compiled_again(tree: Path) -> Iterator[None]:
-    """Compile the C extension of the copy in *tree*, for as long as the context lasts."""
+def _compiled_again(tree: Path, changed: Path) -> Iterator[None]:
+    """Compile the C extension in *tree*, for as long as the context lasts, if C was changed."""
+    if changed.suffix not in (".c", ".h"):
+        yield
+        return
     with tempfile.TemporaryDirectory(dir=tree.parent) as folder:
         built = compiled(tree, Path(folder), uuidd.__version__)
         whole = Path(folder, "whole") if place(tree).exists() else None
@@ -121,108 +249,46 @@ def _compiled_again(tree: Path) -> Iterator[None]:
             put_in_place(tree, whole)
 
 
-def run(
-    tree: Path,
-    tests: Sequence[str],
+def in_copies(
+    work: Callable[[_Given, Copy], _Found],
+    items: Iterable[_Given],
+    jobs: int,
     *,
-    compiling: bool = False,
-    seconds: float = MAX_SECONDS,
-    until_one_fails: bool = True,
-) -> Trial:
-    """Run tests of the copy in *tree*, *until one fails* or all of them.
+    before: Sequence[str] = (),
+) -> Iterator[_Found]:
+    """Yield what comes of each item, as it comes; *work* has a copy for itself.
 
-    What is compiled is kept if *compiling*, and then there is no limit of *seconds*.
+    The tests *before* are run first on whole copies: raises RuntimeError if one fails.
     """
-    # A test that is named is run, of whichever tier it is.
-    command = pytest_command("-rfE", "--tb=short", "-m", "", *tests)
-    command += ["-x"] if until_one_fails else []
-    begun = time.monotonic()
-    with _started(command, tree, compiling=compiling) as process:
-        status: int | None
-        try:
-            output, _ = process.communicate(timeout=None if compiling else seconds)
-            status = process.returncode
-        except subprocess.TimeoutExpired:
-            output, status = _ended(process), None
-    failed = tuple(dict.fromkeys(_FAILED.findall(output)))
-    return Trial(status, failed, time.monotonic() - begun, output)
+    pool = ThreadPoolExecutor(jobs)
+    with contextlib.ExitStack() as stack:
+        copies = [stack.enter_context(copy()) for _ in range(jobs)]
+        # After an error no other item is begun, and what runs is not waited for.
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        for trial in pool.map(
+            lambda one: one[1].run(before[one[0] :: jobs], seconds=3600.0, compiling=True),
+            enumerate(copies if before else []),
+        ):
+            if trial.failed:
+                raise RuntimeError(
+                    f"the whole code fails {' '.join(trial.failed)}:\n{trial.output}"
+                )
+        free: SimpleQueue[Copy] = SimpleQueue()
+        for each in copies:
+            free.put(each)
+
+        def run(item: _Given) -> _Found:
+            taken = free.get()
+            try:
+                return work(item, taken)
+            finally:
+                free.put(taken)
+
+        for future in as_completed([pool.submit(run, item) for item in items]):
+            yield future.result()
 
 
-def pytest_command(*arguments: str) -> list[str]:
-    """Return what runs pytest on a copy: it keeps no cache, and nothing runs side by side."""
-    command = [sys.executable, "-m", "pytest", "-q", "--color=no"]
-    # Profile and import check are in a plugin.
-    command += ["-p", "tests.mutations.profile", "--hypothesis-profile=mutations"]
-    return [*command, "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
-
-
-def environment(tree: Path, temporary: str) -> dict[str, str]:
-    """Return the environment in which programs, and those that they start, import the copy."""
-    # What is installed in editable mode comes after PYTHONPATH.
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "client")]),
-        "TMPDIR": temporary,
-    }
-
-
-@contextlib.contextmanager
-def _started(command: list[str], tree: Path, *, compiling: bool) -> Iterator[subprocess.Popen[str]]:
-    with tempfile.TemporaryDirectory(dir=tree.parent, ignore_cleanup_errors=True) as temporary:
-        variables = environment(tree, temporary)
-        if not compiling:
-            variables["PYTHONDONTWRITEBYTECODE"] = "1"
-        process = subprocess.Popen(
-            command,
-            cwd=tree,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        with started(process):
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(process.pid, resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
-            yield process
-
-
-@contextlib.contextmanager
-def started(process: subprocess.Popen[str]) -> Iterator[None]:
-    """End a process, and all of the session that was made for it, after the context or before."""
-    _running.add(process)
-    try:
-        if _broken_off:
-            raise RuntimeError("broken off")
-        yield
-    finally:
-        _running.discard(process)
-        _end_group(process.pid)
-        process.wait()
-
-
-def end_all() -> None:
-    """End what runs, and let nothing else begin; the threads that wait for it go on."""
-    global _broken_off
-    _broken_off = True
-    for process in list(_running):
-        _end_group(process.pid)
-
-
-def _ended(process: subprocess.Popen[str]) -> str:
-    """End a run that hangs as Ctrl-C does, so that it cleans up, or else at once."""
-    process.send_signal(signal.SIGINT)
-    try:
-        output, _ = process.communicate(timeout=10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        _end_group(process.pid)
-        output, _ = process.communicate()
-    return output
-
-
-def _end_group(group: int) -> None:
-    """End what a broken run left behind: its daemons, in the session that was made for it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -29,8 +29,8 @@ JOBS = 2
 SECONDS = 270
 """After so many seconds no part of a sample begins."""
 
-MORE_SECONDS = 120
-"""So long a part of a sample may go on after that. Then it is broken off, which is no failure."""
+MORE = 0.5
+"""For so much of that time parts that have begun may go on. A part cut off then has not failed."""
 
 PART_SECONDS = 3600.0
 """Seconds after which a part of the whole hangs, and has failed."""
@@ -166,8 +166,7 @@ def main() -> int:
         _say("\n".join(f"{part.name}: {' '.join(part.command)}" for part in order))
         return 0
     _say(f"seed {seed}; {'all of' if given.all else 'a sample of'} {len(order)} parts")
-    ends = None if given.all else time.monotonic() + given.seconds
-    outcomes = _run_all(order, ends)
+    outcomes = _run_all(order, None if given.all else given.seconds)
     _say(
         f"of {len(order)} parts {outcomes.count(True)} are ok, {outcomes.count(False)} failed,"
         f" {outcomes.count(None)} did not run to their end"
@@ -175,15 +174,20 @@ def main() -> int:
     return 1 if False in outcomes else 0
 
 
-def _run_all(order: list[Part], ends: float | None) -> list[bool | None]:
-    """Return of each part whether it is well; None if it was not run, or not to its end."""
+def _run_all(order: list[Part], seconds: int | None) -> list[bool | None]:
+    """Return of each part whether it is well; None if it was not run, or not to its end.
+
+    After *seconds* no part of a sample begins.
+    """
+    begun = time.monotonic()
 
     def run(part: Part) -> bool | None:
-        if ends is None:
+        if seconds is None:
             return _is_well(part, PART_SECONDS, cut=False)
-        if time.monotonic() > ends:
+        took = time.monotonic() - begun
+        if took > seconds:
             return None
-        return _is_well(part, ends + MORE_SECONDS - time.monotonic(), cut=True)
+        return _is_well(part, seconds * (1 + MORE) - took, cut=True)
 
     with ThreadPoolExecutor(JOBS) as pool:
         return list(pool.map(run, order))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from random import Random
 from time import monotonic
@@ -63,19 +64,13 @@ def failure_of(target: Target, data: bytes) -> str:
     """Return how an input fails: the exception and where it was raised; "" if it does not."""
     try:
         with in_time(target.seconds):
+            target.run(data)
             if target.weighed:
-                _warm(target, data)
-                weigh(lambda: target.run(data))
-            else:
-                target.run(data)
+                # Once more, because what was cached the first time is not the input's.
+                weigh(partial(target.run, data))
     except Exception as error:
         return _told(error)
     return ""
-
-
-def _warm(target: Target, data: bytes) -> None:
-    """Run once before it is weighed, because what is cached is not the input's."""
-    target.run(data)
 
 
 def _run(
@@ -92,7 +87,7 @@ def _run(
                         outcomes[outcome] += 1
                         report.inputs += 1
                 if target.weighed:
-                    _weigh(target, data)
+                    weigh(partial(run, data))
                 return
         except Exception as error:
             told = _told(error)
@@ -100,22 +95,12 @@ def _run(
             report.inputs += 1
             if told not in known:
                 known.add(told)
-                report.failures.append(Failure(told, _shrunk(target, data, told, patience)))
+                less = smallest(data, partial(_fails, target, told), patience, target.fewer)
+                report.failures.append(Failure(told, less))
 
 
-def _shrunk(target: Target, data: bytes, told: str, patience: float) -> bytes:
-    def fails(less: bytes) -> bool:
-        return failure_of(target, less) == told
-
-    return smallest(data, fails, patience, target.fewer)
-
-
-def _weigh(target: Target, data: bytes) -> None:
-    try:
-        weigh(lambda: target.run(data))
-    except Heavy:
-        # Once more, because the first time something may have been cached.
-        weigh(lambda: target.run(data))
+def _fails(target: Target, told: str, data: bytes) -> bool:
+    return failure_of(target, data) == told
 
 
 def _told(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.benchmarks import footprint, makers, making, quote, record, serving, together, waiting
 from tests.benchmarks.record import Machine
-from tests.benchmarks.rows import Missing, Result, Row, joined, table
+from tests.benchmarks.rows import Missing, Result, Row, joined
 from tests.benchmarks.workspace import (
     Checkout,
     Workspace,
@@ -91,15 +91,20 @@ def main() -> int:
         rows = [replace(row, at_least=NO_SLOWER, at_most=None) for row in rows if row.ratios]
     trouble = dict.fromkeys(line for run in runs for line in run.trouble)
     seconds = round(time.monotonic() - begun, 1)
+    measured = _machine(given, rows, load_before, seconds)
     if given.only or other:
         written = "nothing was written"
     elif trouble:
         written = f"{record.FILE} stays as it was, because not everything was measured"
     else:
-        _write(_machine(given, rows, load_before, seconds))
+        machines = record.with_machine(record.load(record.FILE.read_text()), measured)
+        for path, text in {**quote.pages(machines), record.FILE: record.dump(machines)}.items():
+            path.write_text(text)
         written = f"{record.FILE} has the same, and both READMEs quote it"
     lines = [
-        *table(rows),
+        quote.whole([measured]),
+        *(f"{row.name} / {row.beside}: {row.note}" for row in rows if row.note),
+        *(f"NOT MET: {row.name} / {row.beside}: {row.goal}" for row in rows if row.met is False),
         *trouble,
         f"uuidd_client made ids in {implementation}, except in the rows that say otherwise",
         _quietness(load_before),
@@ -162,13 +167,6 @@ def _run(names: list[str], rounds: int, other: Checkout | None, title: str) -> R
                 run.failed = True
             _tell(f"{title}, {name}: {time.monotonic() - begun:.1f} s")
     return run
-
-
-def _write(measured: Machine) -> None:
-    """Write the results into the record, and into the texts that quote it."""
-    machines = record.with_machine(record.load(record.FILE.read_text()), measured)
-    for path, text in {**quote.pages(machines), record.FILE: record.dump(machines)}.items():
-        path.write_text(text)
 
 
 def _quietness(load: float) -> str:

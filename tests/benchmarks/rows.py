@@ -113,38 +113,6 @@ def joined(runs: Iterable[Iterable[Row]]) -> list[Row]:
     return list(found.values())
 
 
-_HEAD = ("", "beside", "ours", "theirs", "unit", "lowest", "median", "highest", "goal", "met", "")
-_LEFT = {0, 1, 4, 10}
-
-
-def table(rows: list[Row]) -> list[str]:
-    """Return the lines of a table with a head, its columns aligned."""
-    cells = [_HEAD, *(_cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if index in _LEFT else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    spread = [f"{f(row.ratios):.2f}" if row.ratios else "" for f in (min, median, max)]
-    return (
-        row.name,
-        row.beside,
-        number(median(row.ours)),
-        number(median(row.theirs)) if row.theirs else "",
-        row.unit,
-        *spread,
-        row.goal,
-        {True: "yes", False: "NO", None: ""}[row.met],
-        "; ".join(part for part in ("depends on the machine" * row.depends, row.note) if part),
-    )
-
-
 def number(value: float) -> str:
     """Return a figure as text, with about three digits."""
     if value >= 100 or value == int(value):

@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,14 +101,25 @@ class Sources(NamedTuple):
         return Sources(shutil.copytree(self.folder, folder))
 
 
+def unpacked(project: Path, into: Path, **variables: str) -> Sources:
+    """Return what comes out of the sdist of a project."""
+    into.mkdir()
+    with building(project, **variables):
+        name = build_sdist(str(into))
+    output("tar", "-xzf", into / name, "-C", into)
+    return Sources(into / name.removesuffix(".tar.gz"))
+
+
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     """What comes out of the sdist of this checkout, which needs no compiler."""
-    folder = tmp_path_factory.mktemp("sdist")
-    with building(PROJECT, PATH=""):
-        name = build_sdist(str(folder))
-    output("tar", "-xzf", folder / name, "-C", folder)
-    return Sources(folder / name.removesuffix(".tar.gz"))
+    return unpacked(PROJECT, tmp_path_factory.mktemp("built") / "sdist", PATH="")
+
+
+@pytest.fixture
+def checkout(sources: Sources, tmp_path: Path) -> Sources:
+    """A checkout that can be changed."""
+    return sources.copied(tmp_path / "checkout")
 
 
 @pytest.fixture(scope="module")
@@ -179,15 +190,6 @@ def test_a_wheel_is_always_the_same(
     assert again.path.read_bytes() == with_extension.path.read_bytes()
 
 
-def test_what_an_editable_installation_compiled_is_in_no_wheel(
-    sources: Sources, tmp_path: Path
-) -> None:
-    """It may be older than the sources."""
-    checkout = sources.copied(tmp_path / "checkout")
-    (checkout.folder / "client" / EXTENSION).write_bytes(b"old")
-    assert EXTENSION not in checkout.wheel(UUIDD_EXTENSION="off").names()
-
-
 @pytest.mark.parametrize(
     ("variables", "cause"),
     [
@@ -240,123 +242,111 @@ def test_a_build_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-# --- editable installations
-
-
-@pytest.fixture
-def checkout(sources: Sources, tmp_path: Path) -> Path:
-    """A checkout that can be changed."""
-    return sources.copied(tmp_path / "checkout").folder
-
-
 def test_an_editable_installation_replaces_an_older_extension(
-    checkout: Path, tmp_path: Path
+    checkout: Sources, tmp_path: Path
 ) -> None:
     """By another file, so that running programs keep theirs; those of other Pythons stay."""
     need_compiler()
-    place = checkout / "client" / EXTENSION
+    place = checkout.folder / "client" / EXTENSION
     other = place.with_name("_core.cpython-39-x86_64-linux-gnu.so")
     place.write_bytes(b"old")
     other.write_bytes(b"another's")
     with place.open("rb") as used:
-        with building(checkout):
+        with building(checkout.folder):
             build_editable(str(tmp_path))
         assert used.read() == b"old"
     assert place.read_bytes().startswith(b"\x7fELF")
     assert {path.name for path in place.parent.glob("*_core*.so*")} == {place.name, other.name}
 
 
-def test_an_editable_installation_without_an_extension_leaves_no_older_one(
-    checkout: Path, tmp_path: Path
+def test_an_older_extension_is_in_nothing_that_is_built_without_one(
+    checkout: Sources, tmp_path: Path
 ) -> None:
     """It would not be of these sources."""
-    place = checkout / "client" / EXTENSION
+    place = checkout.folder / "client" / EXTENSION
     place.write_bytes(b"old")
-    with building(checkout, UUIDD_EXTENSION="off"):
+    assert EXTENSION not in checkout.wheel(UUIDD_EXTENSION="off").names()
+    with building(checkout.folder, UUIDD_EXTENSION="off"):
         build_editable(str(tmp_path))
     assert not place.exists()
 
-
-# --- the version
 
 SAYS_VERSION = "import sys; from uuidd.cli import main; sys.exit(main(['--version']))"
 
 
 @pytest.fixture
-def commit(checkout: Path) -> str:
+def commit(checkout: Sources) -> str:
     """The commit of a checkout with git, in which there is nothing of an sdist."""
-    (checkout / "PKG-INFO").unlink()
+    (checkout.folder / "PKG-INFO").unlink()
     git = ("git", "-c", "user.name=nobody", "-c", "user.email=nobody@localhost")
-    output(*git, "init", "-q", cwd=checkout)
-    output(*git, "add", "-A", cwd=checkout)
-    output(*git, "commit", "-q", "-m", "all", cwd=checkout)
-    return output("git", "rev-parse", "--short=12", "HEAD", cwd=checkout).strip()
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "all")):
+        output(*git, *words, cwd=checkout.folder)
+    return output("git", "rev-parse", "--short=12", "HEAD", cwd=checkout.folder).strip()
 
 
-def test_a_wheel_of_a_checkout_says_its_commit(checkout: Path, commit: str, tmp_path: Path) -> None:
+def unchanged(checkout: Sources) -> Sources:
+    return checkout
+
+
+def changed(checkout: Sources) -> Sources:
+    with (checkout.folder / "LICENSE").open("a") as file:
+        file.write("changed\n")
+    return checkout
+
+
+def of_an_sdist(checkout: Sources) -> Sources:
+    """There is no git in it."""
+    return unpacked(checkout.folder, checkout.folder.with_name("sdist"))
+
+
+def within_another(checkout: Sources) -> Sources:
+    """Its commit would be that of something else."""
+    inner = checkout.copied(checkout.folder.with_name("inner")).folder
+    shutil.rmtree(inner / ".git")
+    return Sources(inner.rename(checkout.folder / "inner"))
+
+
+@pytest.mark.parametrize(
+    ("made", "named", "part"),
+    [
+        (unchanged, None, "+g{commit}"),
+        (changed, None, "+g{commit}.dirty"),
+        (of_an_sdist, None, "+g{commit}"),
+        (within_another, None, ""),
+        # As where a package or an image is built without git; an empty one is left out.
+        (within_another, "1a2b3c4", "+g1a2b3c4"),
+        (within_another, "", ""),
+    ],
+)
+def test_a_wheel_says_of_which_commit_it_is(
+    checkout: Sources,
+    commit: str,
+    tmp_path: Path,
+    made: Callable[[Sources], Sources],
+    named: str | None,
+    part: str,
+) -> None:
     """Its name has it too, so that pip takes it for another version than that of another commit."""
-    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="off")
-    version = f"{uuidd.__version__}+g{commit}"
+    variables = {} if named is None else {"UUIDD_COMMIT": named}
+    wheel = made(checkout).wheel(UUIDD_EXTENSION="off", **variables)
+    version = f"{uuidd.__version__}{part.format(commit=commit)}"
     assert wheel.path.name == f"uuidd-{version}-py3-none-any.whl"
     assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
 
 
-def test_an_extension_of_a_checkout_is_used(checkout: Path, commit: str, tmp_path: Path) -> None:
+def test_an_extension_of_a_checkout_is_used(checkout: Sources, commit: str, tmp_path: Path) -> None:
     """It belongs to the release, whatever the commit is."""
     need_compiler()
-    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="require")
+    wheel = checkout.wheel(UUIDD_EXTENSION="require")
     assert commit in wheel.path.name
     assert wheel.says(tmp_path / "wheel", MAKES_IDS) == "c 7\n"
 
 
-def test_a_wheel_of_changed_files_says_so(checkout: Path, commit: str, tmp_path: Path) -> None:
-    """It is not what the commit is."""
-    with (checkout / "LICENSE").open("a") as file:
-        file.write("changed\n")
-    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="off")
-    version = f"{uuidd.__version__}+g{commit}.dirty"
-    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
-
-
-def test_a_wheel_of_an_sdist_says_the_commit_of_the_sdist(
-    checkout: Path, commit: str, tmp_path: Path
-) -> None:
-    """There is no git in it."""
-    with building(checkout):
-        name = build_sdist(str(tmp_path))
-    output("tar", "-xzf", tmp_path / name, "-C", tmp_path)
-    unpacked = Sources(tmp_path / name.removesuffix(".tar.gz"))
-    assert not (unpacked.folder / ".git").exists()
-    wheel = unpacked.wheel(UUIDD_EXTENSION="off")
-    version = f"{uuidd.__version__}+g{commit}"
-    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
-
-
-@pytest.mark.parametrize(("given", "part"), [("", ""), ("1a2b3c4", "+g1a2b3c4")])
-def test_the_commit_can_be_named(sources: Sources, tmp_path: Path, given: str, part: str) -> None:
-    """As where a package or an image is built without git; an empty one is left out."""
-    (checkout := sources.copied(tmp_path / "given").folder).joinpath("PKG-INFO").unlink()
-    wheel = Sources(checkout).wheel(UUIDD_EXTENSION="off", UUIDD_COMMIT=given)
-    version = f"{uuidd.__version__}{part}"
-    assert wheel.says(tmp_path / "wheel", SAYS_VERSION) == f"uuidd {version}\n"
-
-
-def test_a_folder_within_another_checkout_has_no_commit(
-    checkout: Path, commit: str, tmp_path: Path
-) -> None:
-    """That one is of something else."""
-    inner = Sources(checkout).copied(tmp_path / "inner").folder
-    shutil.rmtree(inner / ".git")
-    inner = inner.rename(checkout / "inner")
-    wheel = Sources(inner).wheel(UUIDD_EXTENSION="off")
-    assert wheel.path.name == f"uuidd-{uuidd.__version__}-py3-none-any.whl"
-
-
 def test_an_editable_installation_says_what_it_is(
-    checkout: Path, commit: str, tmp_path: Path
+    checkout: Sources, commit: str, tmp_path: Path
 ) -> None:
     """The commit is that of the installation, and the files may be changed later."""
-    with building(checkout, UUIDD_EXTENSION="off"):
+    with building(checkout.folder, UUIDD_EXTENSION="off"):
         build_editable(str(tmp_path))
     version = f"{uuidd.__version__}+g{commit}.editable"
-    assert output(sys.executable, "-c", SAYS_VERSION, cwd=checkout) == f"uuidd {version}\n"
+    assert output(sys.executable, "-c", SAYS_VERSION, cwd=checkout.folder) == f"uuidd {version}\n"

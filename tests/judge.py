@@ -13,8 +13,8 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from tests import kinds
 from uuidd.core.ids import uuids, versions
-from uuidd.core.ids.kinds import TIMES
 from uuidd.core.timeline import Block
 
 _FIRST = attrgetter("first")
@@ -119,16 +119,12 @@ def of_block(block: Block) -> Span:
 def of_id(id: int) -> Span:
     """Return the span of a v1, in its node and clock sequence, or of a v7, in its lane: a tick."""
     if uuids.version(id) == 7:
-        lane = versions.v7_fields(id).rand_b >> versions.V7_RANDOM_BITS - versions.LANE_BITS & 0xFF
         tick = v7_tick(id)
-        return Span((lane,), tick, tick + 1)
+        return Span((kinds.fields("v7", id)["lane"],), tick, tick + 1)
     tick, clock_seq, node = versions.gregorian_fields(id)
     return Span((node, clock_seq), tick, tick + 1)
 
 
 def v7_tick(id: int) -> int:
     """Return the tick of a v7 of ours."""
-    found = versions.v7_fields(id)
-    return TIMES["v7"].tick(found.ms) + (
-        found.rand_a << 2 | found.rand_b >> versions.V7_RANDOM_BITS
-    )
+    return kinds.tick("v7", id)

@@ -18,7 +18,6 @@ from tests import kinds
 from tests.client.conftest import WORKER
 from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, number, tick
 from tests.rig import Daemon
-from uuidd.core.ids import snowflake
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId
 
@@ -207,9 +206,10 @@ def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
         Daemon("--datacenter=3", "--worker=7", f"--epoch={epoch}") as daemon,
         Client(daemon.socket, fallback=False) as client,
     ):
-        found = snowflake.fields(client.snowflake(), epoch=epoch)
-    assert (found.datacenter_id, found.worker_id) == (3, 7)
-    assert datetime.fromtimestamp(found.ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
+        made = client.snowflake()
+    assert kinds.fields("snowflake", made)["worker"] == 3 << 5 | 7
+    ms = kinds.place("snowflake", made, epoch) // kinds.SLOTS
+    assert datetime.fromtimestamp(ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
 
 
 def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
@@ -217,6 +217,7 @@ def test_beyond_the_rate_a_caller_waits(client: Client) -> None:
     begun = time.monotonic()
     found = client.make("snowflake", 300_000) + client.make("snowflake", 300_000)
     assert found == sorted(set(found))
-    spans = snowflake.fields(found[-1]).ms - snowflake.fields(found[0]).ms
+    first, last = (kinds.place("snowflake", id) // kinds.SLOTS for id in (found[0], found[-1]))
+    spans = last - first
     assert spans >= 600_000 // 4096 - 1
     assert spans <= (time.monotonic() - begun + 0.3) * 1000

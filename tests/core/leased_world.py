@@ -53,7 +53,7 @@ from tests.core.exploring import (
     thaw_ring,
     thaw_steady,
 )
-from tests.core.switching import take
+from tests.core.host import take
 from tests.judge import Repeated, Span, compare
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree

@@ -43,7 +43,7 @@ from tests.core.exploring import (
     thaw_ring,
     thaw_steady,
 )
-from tests.core.switching import take
+from tests.core.host import take
 from tests.judge import Repeated, Span, compare, of_block
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline import Generation, NoneFree

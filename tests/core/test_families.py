@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import kinds
-from tests.kinds import KINDS, UNIX
+from tests.kinds import KINDS
 from uuidd.core.ids import bases, snowflake, uuids, versions
 from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.places import Origin
-from uuidd_client.templates import Template
 
 TWITTER = snowflake.TWITTER_EPOCH
 
@@ -64,10 +62,8 @@ FIXED = ("version", "variant")
 
 def snowflake_parts(value: int) -> tuple[int, ...]:
     """Return the fields of a Snowflake as ``snowflake.snowflake`` takes them."""
-    found = snowflake.fields(value)
-    assert found.ms == TWITTER + found.timestamp
-    assert found.worker == snowflake.worker_from_halves(found.datacenter_id, found.worker_id)
-    return found.ms, found.worker, found.sequence
+    since, worker, sequence = FORMATS["snowflake"].unpack(value).values()
+    return TWITTER + since, worker, sequence
 
 
 def described(kind: str, names: str, layout: str = "") -> Family:
@@ -82,18 +78,12 @@ def described(kind: str, names: str, layout: str = "") -> Family:
     )
 
 
-def published(
-    kind: str, make: Callable[..., int], fields: Callable[[int], tuple[int, ...]], begin: int = 0
-) -> Family:
-    """Return the family of a function for a kind that uuidd makes."""
-    layout = KINDS[kind].published or KINDS[kind].layout
-    return Family(kind, layout, make, fields, begin)
-
-
 FAMILIES = [
-    published("v1", versions.v1, versions.gregorian_fields),
-    published("v6", versions.v6, versions.gregorian_fields),
-    published("snowflake", snowflake.snowflake, snowflake_parts, begin=TWITTER),
+    Family("v1", KINDS["v1"].layout, versions.v1, versions.gregorian_fields),
+    Family("v6", KINDS["v6"].layout, versions.v6, versions.gregorian_fields),
+    Family(
+        "snowflake", KINDS["snowflake"].layout, snowflake.snowflake, snowflake_parts, begin=TWITTER
+    ),
     described("v1", "timestamp clock_seq node"),
     described(
         "v2",
@@ -120,10 +110,8 @@ FAMILIES = [
     described("snowflake", "timestamp worker sequence"),
 ]
 
-TICKED = [*kinds.LANED, "flake"]
 
 EACH = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kind)
-EACH_TICKED = pytest.mark.parametrize("kind", TICKED)
 EACH_PART = pytest.mark.parametrize(
     ("family", "place"),
     [
@@ -153,7 +141,7 @@ def of_kind(kind: str, name: str) -> Writing:
 def in_base(base: str) -> Writing:
     """How Snowflakes are written in a base."""
     return Writing(
-        lambda value: snowflake.to_text(value, base),
+        lambda value: bases.encode(value, snowflake.ALPHABETS[base]),
         lambda text: snowflake.from_text(text, base),
         63,
         "Snowflake",
@@ -177,13 +165,9 @@ def lows(family: Family) -> list[Any]:
     return [part.low for part in family.parts]
 
 
-# --- fields
-
-
 @EACH
 @given(data=st.data())
 def test_fields_come_back(family: Family, data: st.DataObject) -> None:
-    """All fields that fit go into an id, each into its own bits, and come out of it."""
     parts = tuple(data.draw(st.integers(part.low, part.high)) for part in family.parts)
     made = family.make(*parts)
     assert family.fields(made) == parts
@@ -192,7 +176,6 @@ def test_fields_come_back(family: Family, data: st.DataObject) -> None:
 
 @EACH_PART
 def test_a_field_fits_up_to_the_ends_of_its_range(family: Family, place: int) -> None:
-    """It touches no other field, and is never cut; the error names field, value and range."""
     name, low, high = family.parts[place]
     parts = lows(family)
     for end in (low, high):
@@ -252,88 +235,21 @@ def test_another_version_is_not_read(version: int) -> None:
         read(version << 76)
 
 
-# --- ids of a tick
-
-
-def of_tick(kind: str, tick: int, free: int) -> int:
-    """Return an id of a tick, and of random bits or, for a Flake, of a node."""
-    return Template(kind, lambda _: free, node=free if kind == "flake" else None).at(tick)
-
-
-def free_bits(kind: str) -> int:
-    """Return how many bits such an id has beside the tick."""
-    return kinds.tail(kind) or kinds.sizes(KINDS[kind].layout)["node"]
-
-
-def expected(kind: str, tick: int, free: int) -> int:
-    """Return the id of a tick that is to be made."""
-    return kinds.made(kind, tick, Origin(free, lane=None), free)
-
-
-@EACH_TICKED
-@given(data=st.data())
-def test_an_id_of_a_tick_has_it_and_a_later_one_is_higher(kind: str, data: st.DataObject) -> None:
-    """One tick is enough, whatever the random bits are; a Flake's node comes before its tick."""
-    free = st.integers(0, (1 << free_bits(kind)) - 1)
-    if kind == "flake":
-        free = st.just(data.draw(free))
-    begin, end = kinds.places(kind)
-    tick = data.draw(st.integers(begin, end - 2))
-    later = data.draw(st.integers(tick + 1, end - 1) | st.just(tick + 1))
-    one, other = (tick, data.draw(free)), (later, data.draw(free))
-    assert of_tick(kind, *one) == expected(kind, *one)
-    assert of_tick(kind, *one) < of_tick(kind, *other)
-
-
-@EACH_TICKED
-def test_a_tick_fits_up_to_the_ends_of_the_field(kind: str) -> None:
-    begin, end = kinds.places(kind)
-    for tick in (begin, end - 1):
-        for free in (0, (1 << free_bits(kind)) - 1):
-            assert of_tick(kind, tick, free) == expected(kind, tick, free)
-    for tick in (begin - 1, end):
-        message = f"^tick is {tick}; the time of a .* is from tick {begin} to {end - 1}$"
-        with pytest.raises(ValueError, match=message):
-            of_tick(kind, tick, 0)
-
-
-@EACH_TICKED
-@pytest.mark.parametrize("tick", [True, float(UNIX * 2), None])
-def test_a_tick_that_is_not_an_int_is_refused(kind: str, tick: object) -> None:
-    """A float is not exact, and a bool is not a number."""
-    with pytest.raises(TypeError, match=r"^tick is .*; it must be an int$"):
-        of_tick(kind, tick, 0)  # type: ignore[arg-type]  # that is what is tested
-
-
-# --- text
-
-
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in WRITINGS])
 @given(data=st.data())
 def test_a_text_has_the_digits_of_the_kinds_alphabet(kind: str, data: st.DataObject) -> None:
-    """So many of them as the kind has."""
     value = data.draw(st.integers(0, (1 << KINDS[kind].bits) - 1))
-    assert WRITINGS[kind].to_text(value) == kinds.text(kind, value)
+    text = kinds.text(kind, value)
+    assert WRITINGS[kind].to_text(value) == text
+    assert WRITINGS[kind].from_text(text) == value
+    if kind == "ulid":
+        assert WRITINGS[kind].from_text(text.lower()) == value
 
 
-@EACH_WRITING
-@given(data=st.data())
-def test_text_comes_back_and_sorts_as_its_value(writing: Writing, data: st.DataObject) -> None:
-    """At the kind's one width if it has one. Two alphabets are not in the order of ASCII."""
-    values = [data.draw(st.integers(0, (1 << writing.bits) - 1)) for _ in "12"]
-    texts = [writing.to_text(value) for value in values]
-    assert [writing.from_text(text) for text in texts] == values
-    assert writing.width in (None, len(texts[0]))
-    in_ascii = writing not in (WRITINGS["base32"], WRITINGS["base58"])
-    if in_ascii and len(texts[0]) == len(texts[1]):
-        assert (texts[0] < texts[1]) == (values[0] < values[1])
-
-
-@EACH_WRITING
-def test_a_value_has_a_text_up_to_the_ends_of_its_range(writing: Writing) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in WRITINGS])
+def test_a_value_past_the_ends_of_its_range_has_no_text(kind: str) -> None:
+    writing = WRITINGS[kind]
     highest = (1 << writing.bits) - 1
-    for value in (0, highest):
-        assert writing.from_text(writing.to_text(value)) == value
     for value in (-1, highest + 1):
         message = rf"^an? {writing.name} is {value}; .* 0 to {highest} "
         with pytest.raises(ValueError, match=message):
@@ -376,7 +292,6 @@ def test_a_text_one_too_long_or_too_short_is_refused(writing: Writing) -> None:
     ],
 )
 def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None:
-    """One above the highest would overflow; the error repeats the text and says how many bits."""
     writing = WRITINGS[kind]
     text = bases.encode(1 << writing.bits, alphabet)
     assert writing.width in (None, len(text))
@@ -387,7 +302,6 @@ def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None
 @EACH_WRITING
 @given(text=st.text(max_size=40))
 def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None:
-    """Text gives a value in range or ValueError, and no third thing."""
     try:
         value = writing.from_text(text)
     except ValueError:
@@ -395,23 +309,14 @@ def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None
     assert 0 <= value < 1 << writing.bits
 
 
-@given(st.integers(0, (1 << 128) - 1))
-def test_a_ulid_is_read_in_lower_case_too(value: int) -> None:
-    """Crockford's base 32 has no case."""
-    assert WRITINGS["ulid"].from_text(kinds.text("ulid", value).lower()) == value
-
-
 @pytest.mark.parametrize(
     "letter", [*"ILOU", "\N{LATIN SMALL LETTER LONG S}", "\N{LATIN SMALL LETTER SHARP S}"]
 )
 def test_letters_that_no_ulid_has_are_refused(letter: str) -> None:
-    """Nor is a letter read as its capital: a long s is not S, a sharp s not SS."""
     text = "0" * 25 + letter
     with pytest.raises(ValueError, match=f"^'{text}' is not a ULID: '{letter}' at 25 is not in "):
         WRITINGS["ulid"].from_text(text)
 
-
-# --- digits
 
 ALPHABETS = {
     bases.BASE62: 62,
@@ -425,10 +330,10 @@ ALPHABETS = {
 @pytest.mark.parametrize("alphabet", ALPHABETS)
 @given(value=st.integers(0, (1 << 200) - 1), width=st.integers(0, 50))
 def test_digits_come_back(alphabet: str, value: int, width: int) -> None:
-    """In each alphabet, with zeros before or without; each digit is in it once."""
     assert len(alphabet) == len(set(alphabet)) == ALPHABETS[alphabet]
     text = bases.encode(value, alphabet, width)
     assert bases.decode(text, alphabet, "number", 200) == value
+    assert bases.decode(alphabet[0] * 1000 + text, alphabet, "number", 200) == value
     assert len(text) >= max(width, 1)
     if len(text) > max(width, 1):
         assert text[0] != alphabet[0]
@@ -437,7 +342,3 @@ def test_digits_come_back(alphabet: str, value: int, width: int) -> None:
 def test_a_number_below_zero_has_no_digits() -> None:
     with pytest.raises(ValueError, match=r"^the number is -1; it must be 0 or more$"):
         bases.encode(-1, bases.BASE62)
-
-
-def test_any_number_of_zeros_may_come_first() -> None:
-    assert bases.decode("0" * 1000 + "10", bases.BASE62, "number", 8) == 62

@@ -1,15 +1,72 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from uuidd.core.timeline import GENERATIONS, LANES, Block, Generation, NoneFree
-from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline import Block, Lane, NoneFree
+from uuidd.core.timeline.generation import BLOCK_LANES, GENERATIONS, LANES, Generation
 
 NODE = 0x9F6BDECED846
 
 
+@pytest.mark.parametrize(
+    ("begin", "count", "not_before", "block"),
+    [
+        pytest.param(0, 10, 0, (991, 10), id="the latest of many"),
+        pytest.param(0, 1, 0, (1000, 1), id="now itself"),
+        pytest.param(995, 10, 0, (995, 6), id="fewer than asked for"),
+        pytest.param(991, 10, 0, (991, 10), id="exactly what is free"),
+        pytest.param(1000, 10, 0, (1000, 1), id="one left"),
+        pytest.param(0, 10, 997, (997, 4), id="not before a tick"),
+        pytest.param(998, 10, 5, (998, 3), id="not before a tick that is gone"),
+    ],
+)
+def test_a_lane_gives_out_the_latest_free_ticks(
+    begin: int, count: int, not_before: int, block: tuple[int, int]
+) -> None:
+    lane = Lane(begin)
+    assert lane.take(count, now=1000, not_before=not_before) == block
+    assert lane.next == 1001
+
+
+@pytest.mark.parametrize(
+    ("now", "not_before", "wait"), [(1000, 0, 1), (990, 0, 11), (1001, 1005, 4)]
+)
+def test_a_refusal_says_how_long_to_wait_and_moves_nothing(
+    now: int, not_before: int, wait: int
+) -> None:
+    lane = Lane(1001)
+    with pytest.raises(NoneFree, match=f"{wait} ticks") as caught:
+        lane.take(5, now=now, not_before=not_before)
+    assert (caught.value.wait, lane.next) == (wait, 1001)
+    assert lane.take(5, now=now + wait, not_before=not_before)[1] == 1
+
+
+@given(
+    st.integers(0, 300),
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 400)), max_size=40),
+)
+def test_no_tick_leaves_a_lane_twice(begin: int, requests: list[tuple[int, int]]) -> None:
+    lane = Lane(begin)
+    free = begin
+    for count, now in requests:
+        try:
+            first, given_count = lane.take(count, now=now)
+        except NoneFree:
+            assert now < free
+            continue
+        assert free <= first
+        assert 1 <= given_count <= count
+        assert first + given_count - 1 <= now
+        assert first == free or given_count == count
+        free = first + given_count
+
+
+# A generation: number 5 of NODE.
+
+
 def opened(begin: int = 0) -> Generation:
-    """Generation 5 of NODE."""
     return Generation(5, node=NODE, begin=begin)
 
 
@@ -19,7 +76,6 @@ def nexts(generation: Generation) -> list[int]:
 
 
 def test_generations_and_lanes_fill_the_clock_sequence() -> None:
-    """6 bits of generation and 8 of lane are the 14 of a clock sequence."""
     assert GENERATIONS * LANES == 1 << 14
     assert opened().clock_seq == 5 * LANES
 
@@ -28,7 +84,6 @@ def test_generations_and_lanes_fill_the_clock_sequence() -> None:
     ("count", "whole", "lane"), [(10, False, 0), (10, True, 1), (1, False, 0), (1, True, 0)]
 )
 def test_whole_blocks_have_lanes_of_their_own(count: int, whole: bool, lane: int) -> None:
-    """Short blocks, and single ticks, come from lane 0, and all others leave it alone."""
     generation = opened()
     block = generation.take(count, now=1000, whole=whole)
     assert block == Block(1001 - count, count, 5 * LANES + lane, NODE)
@@ -44,15 +99,13 @@ def test_the_lowest_lane_with_room_serves() -> None:
 
 
 def test_15_whole_blocks_are_served_side_by_side() -> None:
-    """Each whole lane can give out the same ticks, each under its own clock sequence."""
     generation = opened()
     blocks = [generation.take(1001, now=1000, whole=True) for _ in range(15)]
-    assert {block.clock_seq for block in blocks} == {5 * LANES + lane for lane in range(1, 16)}
+    assert [block.clock_seq for block in blocks] == [5 * LANES + lane for lane in range(1, 16)]
     assert {(block.first, block.count) for block in blocks} == {(0, 1001)}
 
 
 def test_a_whole_block_is_never_cut_short() -> None:
-    """A lane with exactly enough room serves; with less, the wait is until there is enough."""
     assert opened(begin=991).take(10, now=1000, whole=True).first == 991
     with pytest.raises(NoneFree) as caught:
         opened(begin=991).take(11, now=1000, whole=True)
@@ -72,7 +125,6 @@ def test_a_whole_block_waits_for_the_lane_that_is_free_first() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_refusal_moves_no_lane(whole: bool) -> None:
-    """After NoneFree every lane, and the top, are where they were."""
     generation = opened(begin=1001)
     with pytest.raises(NoneFree):
         generation.take(10, now=1000, whole=whole)
@@ -81,7 +133,6 @@ def test_a_refusal_moves_no_lane(whole: bool) -> None:
 
 
 def test_top_is_the_highest_next_of_any_lane() -> None:
-    """A whole lane ahead of lane 0 counts, and a later, lower block does not bring top down."""
     generation = opened(begin=10)
     generation.take(10, now=1000, whole=True)
     assert generation.top == 1001
@@ -90,7 +141,6 @@ def test_top_is_the_highest_next_of_any_lane() -> None:
 
 
 def test_only_short_blocks_may_have_to_begin_later() -> None:
-    """*not_before* is for lane 0; the whole lanes keep their room."""
     assert opened().take(10, now=1000, whole=False, not_before=996).first == 996
     assert opened().take(10, now=1000, whole=True, not_before=1001).first == 991
     with pytest.raises(NoneFree):
@@ -98,7 +148,7 @@ def test_only_short_blocks_may_have_to_begin_later() -> None:
 
 
 def test_lanes_since_counts_what_was_given_out_at_or_past_a_tick() -> None:
-    """A lane counts if it gave out a tick at or past that one; where it began is no tick of it."""
+    """Where a lane began is no tick of it."""
     generation = opened(begin=900)
     generation.take(10, now=1000, whole=False)
     generation.take(10, now=1005, whole=True)

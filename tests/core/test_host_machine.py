@@ -31,7 +31,7 @@ from hypothesis.stateful import (
 
 from tests.core.disk import FATES, Disk
 from tests.core.draws import Draws
-from tests.core.switching import take
+from tests.core.host import take
 from tests.judge import Judge, Span, of_block
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import LANES, Block, NoneFree

@@ -19,7 +19,7 @@ from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client.times import bounds
 
-ULID_FORMAT, KSUID_FORMAT = FORMATS["ulid"], FORMATS["ksuid"]
+V7, ULID_FORMAT, KSUID_FORMAT = FORMATS["v7"], FORMATS["ulid"], FORMATS["ksuid"]
 KSUID_EPOCH = 1_400_000_000
 
 INPUTS = 1_000
@@ -58,9 +58,6 @@ def name(random: Random) -> str:
     return "".join(chr(random.randrange(0xD800)) for _ in range(random.randrange(21)))
 
 
-# --- v1, v6
-
-
 def test_others_read_the_fields_of_v1_and_v6() -> None:
     """uuid_utils finds the fields of both, uuid6 those of a v6, and converts a v1 to the v6."""
     for random in draws(1):
@@ -91,26 +88,20 @@ def test_any_uuid_has_the_text_of_uuid_utils() -> None:
         assert uuid_utils.UUID(uuids.to_text(value)).int == value
 
 
-# --- v7, v8
-
-
 def test_others_read_the_milliseconds_of_a_v7() -> None:
     for random in draws(4):
         ms = random.getrandbits(44)
-        value = versions.v7(ms, random.getrandbits(12), random.getrandbits(62))
+        value = V7.pack(ms, random.getrandbits(74))
         assert (uuid6.UUID(int=value).version, uuid6.UUID(int=value).time) == (7, ms)
         assert uuid_utils.UUID(int=value).timestamp == ms
         theirs = uuid_utils.uuid7(nanoseconds=ms * 1_000_000 + random.randrange(1_000_000)).int
-        assert versions.v7_fields(theirs).ms == ms
+        assert V7.unpack(theirs)["timestamp"] == ms
 
 
 def test_uuid_utils_makes_the_same_v8() -> None:
     for random in draws(5):
         parts = random.getrandbits(48), random.getrandbits(12), random.getrandbits(62)
         assert uuid_utils.uuid8(*parts).int == FORMATS["v8"].pack(*parts)
-
-
-# --- v3, v5, GUIDs
 
 
 def test_others_make_the_same_v3_and_v5() -> None:
@@ -127,9 +118,6 @@ def test_a_guids_bytes_are_pythons_bytes_le() -> None:
         value = random.getrandbits(128)
         raw = uuids.guid_swapped(value).to_bytes(16, "big")
         assert raw == uuid.UUID(int=value).bytes_le
-
-
-# --- ULIDs, KSUIDs
 
 
 def test_python_ulid_reads_and_writes_the_same() -> None:
@@ -152,9 +140,6 @@ def test_svix_ksuid_reads_and_writes_the_same() -> None:
         assert (other.timestamp, other.payload) == (seconds, payload.to_bytes(16, "big"))
         assert str(other) == KSUID_FORMAT.to_text(value)
         assert bytes(Ksuid.from_base62(KSUID_FORMAT.to_text(value))) == value.to_bytes(20, "big")
-
-
-# --- Cassandra
 
 
 @pytest.mark.parametrize("time", [microsecond, millisecond])

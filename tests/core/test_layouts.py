@@ -74,7 +74,6 @@ def check(kind: str, form: str, place: int, count: int, origin: Origin = ORIGIN)
 
 
 def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
-    """Of the forms and the timeline that are documented."""
     documented = {kind: (found.timeline, found.forms) for kind, found in kinds.KINDS.items()}
     assert {kind: (found.timeline, found.forms) for kind, found in KINDS.items()} == documented
     assert {kind: {*forms} for kind, forms in LAYOUTS.items()} == {
@@ -82,15 +81,11 @@ def test_each_kind_that_is_made_has_a_layout_in_each_form() -> None:
     }
 
 
-# --- ids
-
-
 @EACH
 @given(data=st.data(), origin=ORIGINS)
 def test_any_places_of_a_run_are_right(
     kind: str, form: str, data: st.DataObject, origin: Origin
 ) -> None:
-    """Anywhere in the time field, also up to the end of a run."""
     begin, end = kinds.places(kind, EPOCH) if KINDS[kind].timeline else (0, 1 << 60)
     # Of a Flake's time 64 bits are only for the future: ticks end before.
     first = data.draw(st.integers(begin, min(end, 1 << 63) - 1))
@@ -102,7 +97,6 @@ def test_any_places_of_a_run_are_right(
 
 @EACH
 def test_a_whole_run_is_right(kind: str, form: str) -> None:
-    """Or 10,000 ids of it. For a KSUID, they are the last ones of a second."""
     place = PLACES[kind].places(TICK + SECOND - MS, 1)[0]
     check(kind, form, place, min(PLACES[kind].room(place), MS))
 
@@ -170,14 +164,6 @@ def test_the_lane_stands_where_it_is_documented(kind: str, form: str, id: object
     assert (made if form == "bytes" else [*made]) == (id if form == "bytes" else [id])
 
 
-@pytest.mark.parametrize(("kind", "form"), [each for each in FORMS if each[0] in LANED])
-def test_each_lane_has_bits_of_its_own(kind: str, form: str) -> None:
-    for lane in range(256):
-        origin = Origin(1, lane=lane)
-        expected = [kinds.made(kind, TICK + 77 + at, origin) for at in range(2)]
-        assert draw(kind, form, TICK + 77, 2, zeros, origin) == expected
-
-
 @pytest.mark.parametrize(
     ("kind", "origin", "error"),
     [
@@ -210,19 +196,6 @@ def test_a_tick_fits_up_to_the_ends_of_the_field(kind: str, form: str) -> None:
             draw(kind, form, tick, 1)
 
 
-@given(st.integers(0, 60), st.integers(0, 99))
-def test_each_v4_has_its_random_bits_and_nothing_else(count: int, seed: int) -> None:
-    """Version and variant replace bits of the source, which has 16 bytes for each v4."""
-    raw = Random(seed).randbytes(16 * count)
-    assert draw("v4", "bytes", 0, count, Random(seed).randbytes) == [
-        kinds.made("v4", 0, ORIGIN, int.from_bytes(raw[at : at + 16], "big"))
-        for at in range(0, 16 * count, 16)
-    ]
-
-
-# --- places, runs and ticks
-
-
 @pytest.mark.parametrize("kind", TIMED)
 @given(tick=st.integers(EPOCH * MS + UNIX, 1 << 60))
 def test_room_goes_up_to_the_end_of_the_run(kind: str, tick: int) -> None:
@@ -243,15 +216,11 @@ def test_room_goes_up_to_the_end_of_the_run(kind: str, tick: int) -> None:
 @pytest.mark.parametrize("kind", LAYOUTS)
 @given(first=TICKS, count=st.integers(1, 50_000))
 def test_the_ticks_for_a_number_of_ids_hold_them(kind: str, first: int, count: int) -> None:
-    """Wherever a block begins. For all kinds except Snowflakes, a place is a tick."""
     places = PLACES[kind]
     begin, end = places.places(first, places.ticks(count))
     assert end - begin >= count
     if kind != "snowflake":
         assert (begin, end) == (first, first + count)
-
-
-# --- what kinds have in common
 
 
 @pytest.mark.parametrize("kind", TIMED)
@@ -287,16 +256,6 @@ def test_snowflakes_at_a_low_rate_do_not_share_a_sequence_number() -> None:
         sequences.append(kinds.fields("snowflake", one("snowflake", place))["rest"])
     assert len(set(sequences)) > 90
     assert {sequence % 16 for sequence in sequences} == set(range(16))
-
-
-# --- time fields
-
-
-def test_each_kind_with_a_time_has_a_time_field() -> None:
-    """All on a timeline have one, with the kind's name; v4 has none."""
-    fields = time_fields(EPOCH)
-    assert set(fields) == {kind for kind in KINDS if KINDS[kind].timeline}
-    assert {kind: field.kind for kind, field in fields.items()} == {kind: kind for kind in fields}
 
 
 @given(TICKS)

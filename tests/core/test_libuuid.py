@@ -55,12 +55,8 @@ REQUESTS = [
 ]
 
 
-# --- requests
-
-
 @pytest.mark.parametrize(("data", "request_"), REQUESTS)
 def test_a_request_is_unpacked_once_it_is_whole(data: bytes, request_: Request) -> None:
-    """Its count is brought into range, and echoed as sent; no part of it is a request yet."""
     assert data[0] in LIBUUID_FIRST
     assert libuuid.unpack_request(data) == request_
     assert [libuuid.unpack_request(data[:end]) for end in range(len(data))] == [None] * len(data)
@@ -69,7 +65,6 @@ def test_a_request_is_unpacked_once_it_is_whole(data: bytes, request_: Request) 
 @pytest.mark.parametrize(("data", "request_"), REQUESTS)
 @pytest.mark.parametrize("more", [b"\0", b"\4\1\0\0\0", b"\xff" * 100], ids=len)
 def test_bytes_after_a_request_are_passed_over(data: bytes, request_: Request, more: bytes) -> None:
-    """A connection carries one request; nothing after it changes what it asks for."""
     assert libuuid.unpack_request(data + more) == request_
 
 
@@ -99,15 +94,10 @@ def test_more_than_a_million_is_refused(count: str) -> None:
     ],
 )
 def test_a_request_has_libuuids_bytes(op: Op, count: int, data: bytes) -> None:
-    """What our own client asks is what libuuid would ask; only bulk ops carry a count."""
     assert libuuid.pack_request(op, count) == data
 
 
-# --- replies
-
-
 def test_replies_begin_with_their_length() -> None:
-    """A text ends with a NUL, which the length counts; the highest op is a digit."""
     assert libuuid.text_reply("1234") == native("05000000") + b"1234\0"
     assert libuuid.maxop_reply() == native("02000000") + b"\x35\x00"
     assert libuuid.uuid_reply(FIRST) == native("10000000") + FIRST
@@ -127,13 +117,6 @@ def test_the_reply_to_bulk_random_counts_its_uuids() -> None:
     assert libuuid.bulk_random_reply([]) == native("04000000") + native("00000000")
 
 
-def test_a_time_uuid_is_the_blocks_first() -> None:
-    """The UUID that libuuid counts up from is the v1 of the block's first tick, in RFC order."""
-    assert libuuid.time_uuid(Block(TICK, 300, CLOCK_SEQ, NODE)) == FIRST
-
-
-# --- the caller's side
-
 REPLIES = [
     pytest.param(libuuid.text_reply("1234"), b"1234\0", id="pid"),
     pytest.param(libuuid.uuid_reply(FIRST), FIRST, id="uuid"),
@@ -148,7 +131,6 @@ REPLIES = [
 
 @pytest.mark.parametrize(("reply", "body"), REPLIES)
 def test_a_body_is_unpacked_once_the_reply_is_whole(reply: bytes, body: bytes) -> None:
-    """It is what the length counts, and nothing after that; no part of a reply has one yet."""
     assert libuuid.unpack_body(reply) == body
     assert libuuid.unpack_body(reply + b"more") == body
     assert [libuuid.unpack_body(reply[:end]) for end in range(len(reply))] == [None] * len(reply)
@@ -180,7 +162,6 @@ def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
     ],
 )
 def test_another_body_reserves_nothing(body: bytes) -> None:
-    """A client makes no ids from any reply but a v1 UUID and a count."""
     with pytest.raises(ProtocolError, match="not a v1 UUID and a count"):
         libuuid.unpack_block(body)
 
@@ -191,9 +172,6 @@ def test_random_uuids_are_16_bytes_each(count: int) -> None:
     body = libuuid.unpack_body(libuuid.bulk_random_reply(uuids))
     assert body is not None
     assert libuuid.random_uuids(body) == uuids
-
-
-# --- properties
 
 
 @given(st.binary(max_size=12))
@@ -210,21 +188,6 @@ def test_any_bytes_are_asked_or_none_or_refused(data: bytes) -> None:
             known.append(ask)
             assert 0 <= ask.count <= 1_000_000
     assert all(outcome == known[0] for outcome in known)
-
-
-@given(st.sampled_from([Op.BULK_TIME_UUID, Op.BULK_RANDOM_UUID]), st.integers(-(2**31), 2**31 - 1))
-def test_any_count_is_granted_in_full_or_not_at_all(op: Op, count: int) -> None:
-    """Whatever libuuid will use is reserved: it ignores the count of a time reply."""
-    try:
-        ask = libuuid.unpack_request(libuuid.pack_request(op, count))
-    except ProtocolError:
-        assert op is Op.BULK_TIME_UUID
-        assert count > 1_000_000
-        return
-    assert ask is not None
-    assert (ask.op, ask.echo) == (op, count)
-    if op is Op.BULK_TIME_UUID:
-        assert ask.count == max(1, count)
 
 
 @given(st.binary(max_size=40))

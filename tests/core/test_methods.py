@@ -3,13 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import kinds as documented
-from uuidd.core.ids import kinds
+from tests import kinds
+from tests.core.test_rpc import VALUES
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline import Block, SteadyBlock
@@ -35,7 +34,7 @@ STEADY_RESULT = {
     "worker": 1023,
     "epoch": 1_288_834_974_657,
 }
-TIMELINES = ", ".join(methods.TIMELINES)
+TIMELINES = "utc, steady, snowflake"
 KINDS = ", ".join(kinds.KINDS)
 
 
@@ -45,9 +44,6 @@ def refused(method: Any, params: Any) -> tuple[str, str]:
         methods.parse(method, params)
     assert str(caught.value) == caught.value.message
     return caught.value.code, caught.value.message
-
-
-# --- calls
 
 
 @pytest.mark.parametrize(
@@ -66,31 +62,14 @@ def refused(method: Any, params: Any) -> tuple[str, str]:
         ("make", ["v6", 1000], Make("v6", 1000, True)),
         ("make", ["v6", 1000, False], Make("v6", 1000, False)),
         ("status", [], Bare.STATUS),
-    ],
-)
-def test_a_call_is_read(method: str, params: list[Any], call: Take | Make | Bare) -> None:
-    assert methods.parse(method, params) == call
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "call"),
-    [
+        # A client whose language has no text but bytes is understood.
         (b"take", [b"steady", 5, True], Take("steady", 5, True, True)),
         (b"make", [b"v7"], Make("v7", 1, True)),
         (b"status", [], Bare.STATUS),
     ],
 )
-def test_bytes_that_are_utf8_are_text(
-    method: bytes, params: list[Any], call: Take | Make | Bare
-) -> None:
-    """A client whose language has no text but bytes, or that sends names so, is understood."""
+def test_a_call_is_read(method: str | bytes, params: list[Any], call: Take | Make | Bare) -> None:
     assert methods.parse(method, params) == call
-
-
-def test_the_names_of_timelines_and_kinds() -> None:
-    """These names are the wire's, which callers in other languages rely on."""
-    assert methods.TIMELINES == ("utc", "steady", "snowflake")
-    assert set(kinds.KINDS) == set(documented.KINDS)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +77,6 @@ def test_the_names_of_timelines_and_kinds() -> None:
 )
 @pytest.mark.parametrize("count", [0, -1, "most + 1", 2**64 - 1, True, False, 1.0, "1", None])
 def test_a_count_out_of_range_is_refused(method: str, name: str, most: int, count: Any) -> None:
-    """A count is an int of 1 to the most of its method, and neither a boolean nor a float."""
     count = most + 1 if count == "most + 1" else count
     assert refused(method, [name, count]) == (
         "bad_params",
@@ -129,7 +107,6 @@ def test_a_flag_that_is_no_boolean_is_refused(
     ("method", "param", "known"), [("take", "timeline", TIMELINES), ("make", "kind", KINDS)]
 )
 def test_an_unknown_name_is_refused(method: str, param: str, known: str, name: Any) -> None:
-    """A timeline or kind is one of the known names as text; the refusal lists them."""
     assert refused(method, [name, 1]) == ("bad_params", f"{param} is {name!r}; there are {known}")
 
 
@@ -161,7 +138,6 @@ def test_missing_or_too_many_params_are_refused(
 )
 @pytest.mark.parametrize("method", ["take", "make", "status"])
 def test_params_that_are_no_array_are_refused(method: str, params: Any, shown: str) -> None:
-    """Params by name, or none at all, are told apart from a mistake in one of them."""
     assert refused(method, params) == ("bad_params", f"params are {shown}; they must be an array")
 
 
@@ -189,7 +165,6 @@ def test_an_array_or_map_is_refused_as_such(value: Any, shown: str) -> None:
 
 
 def test_a_long_value_is_shown_short() -> None:
-    """Only what is longer than 60 characters is cut, after 57 of them."""
     code, message = refused("take", ["x" * 4000, 1])
     assert message == f"timeline is '{'x' * 56}...; there are {TIMELINES}"
     assert code == "bad_params"
@@ -210,14 +185,11 @@ def test_a_deep_value_is_refused_like_any_other(head: bytes, method: str, more: 
 
 
 def test_a_deep_result_is_no_block() -> None:
-    """A client that is answered with arrays a thousand deep has no block either."""
     response = rpc.unpack_response(b"\x94\x01\x01\xc0" + b"\x91" * 1010 + b"\xc0")
     assert response is not None
     with pytest.raises(ValueError, match="an array is not a block"):
         methods.unpack_block(response.result)
 
-
-# --- results
 
 Unpack = Callable[[Any], Block | SteadyBlock]
 TWO = pytest.mark.parametrize(
@@ -233,7 +205,6 @@ TWO = pytest.mark.parametrize(
 def test_a_take_result_has_the_blocks_fields(
     block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
 ) -> None:
-    """It is a map of first in both forms, count, the node as 6 bytes, and more by timeline."""
     assert methods.pack_block(block) == result
     assert unpack(result) == block
     assert methods.pack_block(block._replace(node=1))["node"] == b"\0\0\0\0\0\1"
@@ -243,7 +214,6 @@ def test_a_take_result_has_the_blocks_fields(
 def test_a_block_of_after_a_clone_has_the_epoch_of_the_page(
     block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
 ) -> None:
-    """Other blocks are 0, and do not say so."""
     after = methods.pack_block(block, 7)
     assert after == {**result, "page_epoch": 7}
     assert unpack(after) == block
@@ -276,11 +246,28 @@ def test_a_block_goes_over_the_wire_unchanged(block: Block | SteadyBlock) -> Non
 def test_a_result_may_have_more_fields_but_not_fewer(
     block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
 ) -> None:
-    """A client reads the result of a newer daemon, and makes no ids from a part of one."""
     assert unpack({**result, "more": 1}) == block
     for name in block._fields:
         with pytest.raises(ValueError, match="is not a block"):
             unpack({key: value for key, value in result.items() if key != name})
+
+
+NO_BLOCKS: list[Any] = [None, True, 5, "x", [], {}, [1, 2, 3, b"123456"]]
+
+
+@pytest.mark.parametrize(
+    ("unpack", "result"),
+    [
+        *((methods.unpack_block, other) for other in (*NO_BLOCKS, STEADY_RESULT)),
+        *((methods.unpack_steady_block, other) for other in (*NO_BLOCKS, RESULT)),
+        # No kind of the steady timeline has a form for a time before 1970.
+        (methods.unpack_steady_block, {**STEADY_RESULT, "first": UNIX_EPOCH - 1}),
+    ],
+)
+def test_another_value_is_no_block(unpack: Unpack, result: Any) -> None:
+    """Of the other timeline neither: its ids would not be the caller's alone."""
+    with pytest.raises(ValueError, match="is not a block"):
+        unpack(result)
 
 
 OUT_OF_RANGE: dict[str, list[Any]] = {
@@ -297,17 +284,10 @@ OUT_OF_RANGE: dict[str, list[Any]] = {
 def test_a_field_out_of_range_is_no_block(
     block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
 ) -> None:
-    """A client makes no ids from a field that no block has, nor from True for a number."""
     for name in block._fields:
         for value in OUT_OF_RANGE[name]:
             with pytest.raises(ValueError, match="is not a block"):
                 unpack({**result, name: value})
-
-
-def test_a_steady_block_does_not_begin_before_1970() -> None:
-    """No kind of the steady timeline has a form for such a time."""
-    with pytest.raises(ValueError, match="is not a block"):
-        methods.unpack_steady_block({**STEADY_RESULT, "first": UNIX_EPOCH - 1})
 
 
 @pytest.mark.parametrize(
@@ -341,24 +321,8 @@ def test_a_field_at_its_bound_is_a_block(
     assert {name: packed[name] for name in change} == change
 
 
-@pytest.mark.parametrize("unpack", [methods.unpack_block, methods.unpack_steady_block])
-@pytest.mark.parametrize("result", [None, True, 5, "x", [], {}, [1, 2, 3, b"123456"]])
-def test_another_value_is_no_block(unpack: Unpack, result: Any) -> None:
-    with pytest.raises(ValueError, match="is not a block"):
-        unpack(result)
-
-
-def test_blocks_of_the_two_timelines_are_told_apart() -> None:
-    """A block of one timeline is none of the other: its ids would not be the caller's alone."""
-    with pytest.raises(ValueError, match="is not a block"):
-        methods.unpack_block(STEADY_RESULT)
-    with pytest.raises(ValueError, match="is not a block"):
-        methods.unpack_steady_block(RESULT)
-
-
 @given(st.integers(UNIX_EPOCH, 2**60 - 1))
 def test_first_is_exact_for_clients_whose_numbers_have_53_bits(first: int) -> None:
-    """Where ``first`` would be rounded, the milliseconds and the tick in the last are not."""
     result = methods.pack_block(Block(first, 1, 0, 0))
     unix_ms, tick_in_ms = float(result["unix_ms"]), float(result["tick_in_ms"])
     assert float(1 << 59) == float((1 << 59) + 1)
@@ -367,25 +331,13 @@ def test_first_is_exact_for_clients_whose_numbers_have_53_bits(first: int) -> No
     assert int(unix_ms) * 10_000 + int(tick_in_ms) + UNIX_EPOCH == first
 
 
-# --- properties
-
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.integers(-3, 3)
-    | st.floats()
-    | st.sampled_from([*methods.TIMELINES, *kinds.KINDS])
-    | st.text(max_size=70)
-    | st.binary(max_size=8)
-    | st.builds(msgpack.ExtType, st.integers(0, 127), st.binary(max_size=4)),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=8,
+PARAMS = st.lists(
+    VALUES | st.sampled_from(["utc", "steady", "snowflake", *kinds.KINDS]), max_size=5
 )
 METHODS = st.sampled_from(["lease", "make", "renew", "status", "take"])
 
 
-@given(METHODS | st.text(max_size=70), st.lists(VALUES, max_size=5))
+@given(METHODS | st.text(max_size=70), PARAMS)
 def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> None:
     answer: Take | Make | Bare | RefusedError
     try:

@@ -28,6 +28,64 @@ MESSAGES = [
     pytest.param(LONG_HEADS, Request(1, "make", [b"\0"]), id="longer heads than needed"),
 ]
 
+MESSAGES_OF_OTHERS: list[tuple[list[Any], Request | None]] = [
+    ([0, 0, "take", ["utc", 1]], Request(0, "take", ["utc", 1])),
+    ([0, 2**32 - 1, "make", ["v1", 1000]], Request(2**32 - 1, "make", ["v1", 1000])),
+    ([0, 300, "", [None, True, -1, 2.5, b"x", [1]]], None),
+    # What no method has, and every library can send: the request can be answered.
+    ([0, -(2**63), "take", []], None),
+    ([0, 2**32, "take", []], None),
+    ([0, 2**64 - 1, "take", []], None),
+    ([0, 1, b"take", []], None),
+    ([0, 1, None, []], None),
+    ([0, 1, 7, []], None),
+    ([0, 1, ["take"], []], None),
+    ([0, 1, "take", None], None),
+    ([0, 1, "take", "utc"], None),
+    ([0, 1, "take", {"timeline": "utc"}], Request(1, "take", {})),
+    ([0, 1, "take", [{1: 2, b"x": 3, None: 4}]], Request(1, "take", [{}])),
+    ([2, "take", ["utc", 1, False]], Request(None, "take", ["utc", 1, False])),
+    ([2, b"in_use", []], Request(None, b"in_use", [])),
+    ([2, None, None], IGNORED),
+    ([2, {1: 2}, {1: 2}], Request(None, {}, {})),
+    # A response to what was never asked.
+    ([1, 1, None, None], IGNORED),
+    ([1, "x", {1: 2}, b""], IGNORED),
+]
+"""None for the request that has the message's own msgid, method and params."""
+
+OTHER_SHAPES = [
+    [True, "status", []],
+    [False, 1, "status", []],
+    [0.0, 1, "status", []],
+    [0, True, "status", []],
+    [0, False, "status", []],
+    [0, 1.0, "status", []],
+    [0, "1", "status", []],
+    [0, None, "status", []],
+    [0, 1, "status"],
+    [0, 1, "status", [], None],
+    [0, "status", []],
+    [1, "status", []],
+    [2.0, "status", []],
+    [2, 1, "status", []],
+    [2, "status"],
+    [3, 1, "status", []],
+    [-1, 1, "status", []],
+    ["0", 1, "status", []],
+    [None, None, None, None],
+    [[0, 1, "status", []]],
+    [],
+    {},
+    {"0": 1},
+    None,
+    True,
+    0,
+    "status",
+    b"status",
+]
+"""Any other value, or a boolean for an int, is not a request."""
+
 Outcome = tuple[list[Request], bytes, bool]
 """The requests that were read, the bytes that are left, and whether they are malformed."""
 
@@ -69,206 +127,103 @@ def peak(read: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-# --- requests
-
-
-@pytest.mark.parametrize(("data", "request_"), MESSAGES)
-def test_each_request_is_unpacked_with_the_offset_of_its_end(
-    data: bytes, request_: Request
-) -> None:
-    """Alone, before another, and before the begin of another, whose bytes are left for later."""
-    take = (Request(7, "take", ["utc", 300, True]), len(data + TAKE))
-    for more, found in (b"", []), (TAKE[:5], []), (TAKE, [take]):
-        requests = list(rpc.unpack_requests(data + more, limit=LIMIT))
-        assert requests == [(request_, len(data)), *found]
-
-
-@pytest.mark.parametrize(("data", "request_"), MESSAGES)
-def test_a_request_is_unpacked_byte_by_byte(data: bytes, request_: Request) -> None:
-    assert in_pieces(byte_by_byte(data)[:-1]) == ([], data[:-1], False)
-    assert in_pieces(byte_by_byte(data)) == ([request_], b"", False)
-
-
-@pytest.mark.parametrize(("data", "request_"), MESSAGES)
-@pytest.mark.parametrize("garbage", [b"\xc1", b"\x00", b"\xff" * 40, b"\x90", TAKE[1:]])
-def test_a_request_before_garbage_is_given(data: bytes, request_: Request, garbage: bytes) -> None:
-    """Bytes that are no request do not take away the request before them."""
-    assert whole(data + garbage) == ([request_], b"", True)
-
-
-def test_the_first_byte_tells_the_protocols_apart() -> None:
-    """They share none, and each rpc request begins with one of its own."""
-    assert LIBUUID_FIRST.isdisjoint(RPC_FIRST)
-    assert all(data[0] in RPC_FIRST for data in (TAKE, STATUS, NOTE, LONG_HEADS))
-
-
-def test_nothing_holds_no_request() -> None:
-    assert whole(b"") == ([], b"", False)
-
-
-@pytest.mark.parametrize(
-    ("message", "request_"),
-    [
-        ([0, 0, "take", ["utc", 1]], Request(0, "take", ["utc", 1])),
-        ([0, 2**32 - 1, "make", ["v1", 1000]], Request(2**32 - 1, "make", ["v1", 1000])),
-        ([0, 300, "", [None, True, -1, 2.5, b"x", [1]]], None),
-        # What no method has, and every library can send: the request can be answered.
-        ([0, -(2**63), "take", []], None),
-        ([0, 2**32, "take", []], None),
-        ([0, 2**64 - 1, "take", []], None),
-        ([0, 1, b"take", []], None),
-        ([0, 1, None, []], None),
-        ([0, 1, 7, []], None),
-        ([0, 1, ["take"], []], None),
-        ([0, 1, "take", None], None),
-        ([0, 1, "take", "utc"], None),
-        ([0, 1, "take", {"timeline": "utc"}], Request(1, "take", {})),
-        ([0, 1, "take", [{1: 2, b"x": 3, None: 4}]], Request(1, "take", [{}])),
-        ([2, "take", ["utc", 1, False]], Request(None, "take", ["utc", 1, False])),
-        ([2, b"in_use", []], Request(None, b"in_use", [])),
-        ([2, None, None], IGNORED),
-        ([2, {1: 2}, {1: 2}], Request(None, {}, {})),
-        # A response to what was never asked.
-        ([1, 1, None, None], IGNORED),
-        ([1, "x", {1: 2}, b""], IGNORED),
-    ],
-)
-def test_another_librarys_message_is_read(message: list[Any], request_: Request | None) -> None:
-    expected = request_ or Request(message[1], message[2], message[3])
-    packed = msgpack.packb(message)
-    assert whole(packed) == ([expected], b"", False)
-    assert in_pieces(byte_by_byte(packed)) == ([expected], b"", False)
-
-
-@pytest.mark.parametrize(
-    ("data", "request_"),
-    [
-        pytest.param(b"\x94\x00\x01\xa1\xff\x90", Request(1, "\ufffd", []), id="no UTF-8"),
+READ = [
+    *MESSAGES,
+    # What another library sends.
+    *(
         pytest.param(
-            b"\x94\x00\x01\xa1x\x91\xa3\xed\xa0\x80",
-            Request(1, "x", [3 * "\ufffd"]),
-            id="surrogate",
-        ),
-        pytest.param(
-            b"\x94\x00\x01\xa1x\x91\x81\x90\x02", Request(1, "x", [{}]), id="an array for a key"
-        ),
-        pytest.param(
-            b"\x94\x00\x01\xa1x\x91\x81\x80\x02", Request(1, "x", [{}]), id="a map for a key"
-        ),
-        pytest.param(
-            b"\x93\x02\xc4\x01x\x81\x01\x02",
-            Request(None, b"x", {}),
-            id="pynvim's greeting, in short",
-        ),
-    ],
-)
-def test_what_python_has_no_value_for_is_read(data: bytes, request_: Request) -> None:
-    """The request is answered, because what follows it can be read."""
+            bytes(msgpack.packb(message)), request_ or Request(*message[1:]), id=str(message)
+        )
+        for message, request_ in MESSAGES_OF_OTHERS
+    ),
+    # What Python has no value for; the request is answered, because what follows it can be read.
+    pytest.param(b"\x94\x00\x01\xa1\xff\x90", Request(1, "\ufffd", []), id="no UTF-8"),
+    pytest.param(
+        b"\x94\x00\x01\xa1x\x91\xa3\xed\xa0\x80",
+        Request(1, "x", [3 * "\ufffd"]),
+        id="surrogate",
+    ),
+    pytest.param(
+        b"\x94\x00\x01\xa1x\x91\x81\x90\x02", Request(1, "x", [{}]), id="an array for a key"
+    ),
+    pytest.param(b"\x94\x00\x01\xa1x\x91\x81\x80\x02", Request(1, "x", [{}]), id="a map for a key"),
+    pytest.param(
+        b"\x93\x02\xc4\x01x\x81\x01\x02",
+        Request(None, b"x", {}),
+        id="pynvim's greeting, in short",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "request_"), READ)
+def test_a_request_is_read_at_once_and_byte_by_byte(data: bytes, request_: Request) -> None:
     assert whole(data) == ([request_], b"", False)
     assert in_pieces(byte_by_byte(data)) == ([request_], b"", False)
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        [True, "status", []],
-        [False, 1, "status", []],
-        [0.0, 1, "status", []],
-        [0, True, "status", []],
-        [0, False, "status", []],
-        [0, 1.0, "status", []],
-        [0, "1", "status", []],
-        [0, None, "status", []],
-        [0, 1, "status"],
-        [0, 1, "status", [], None],
-        [0, "status", []],
-        [1, "status", []],
-        [2.0, "status", []],
-        [2, 1, "status", []],
-        [2, "status"],
-        [3, 1, "status", []],
-        [-1, 1, "status", []],
-        ["0", 1, "status", []],
-        [None, None, None, None],
-        [[0, 1, "status", []]],
-        [],
-        {},
-        {"0": 1},
-        None,
-        True,
-        0,
-        "status",
-        b"status",
-    ],
-)
-def test_another_shape_is_malformed(message: Any) -> None:
-    """Any other value, or a boolean for an int, is not a request, whole or byte by byte."""
-    packed = msgpack.packb(message)
-    assert whole(packed) == ([], b"", True)
-    assert in_pieces(byte_by_byte(packed)) == ([], b"", True)
+    assert in_pieces(byte_by_byte(data)[:-1]) == ([], data[:-1], False)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(b"\xc1", id="the byte that MessagePack never uses"),
-        pytest.param(b"\x94\x00\x01\xa1x\x91\xc7\x03\xff\x00\x00\x00", id="a time of 3 bytes"),
+        *(bytes(msgpack.packb(message)) for message in OTHER_SHAPES),
+        b"\xc1",
+        # A time of 3 bytes.
+        b"\x94\x00\x01\xa1x\x91\xc7\x03\xff\x00\x00\x00",
     ],
 )
-def test_what_is_no_messagepack_is_malformed(data: bytes) -> None:
+def test_any_other_value_is_malformed(data: bytes) -> None:
     assert whole(data) == ([], b"", True)
     assert in_pieces(byte_by_byte(data)) == ([], b"", True)
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("msgid", "data"),
     [
-        pytest.param(b"\x94\x00\x07\xc1", id="no MessagePack"),
-        pytest.param(b"\x94\x00\x07\xa1x\x91\xdc\x00\x41", id="too many items"),
-        pytest.param(b"\x94\x00\x07\xa1x\x91" + b"\x91" * 2000, id="nested too deep"),
-        pytest.param(b"\x94\x00\x07\xc5\x10\x00" + b"x" * 4200, id="too long"),
-        pytest.param(b"\x94\x00\x07\xa1x\x91\xc7\x03\xff\x00\x00\x00", id="a time of 3 bytes"),
-        pytest.param(b"\x93\x00\x07\xa1x", id="without params"),
-        pytest.param(b"\x95\x00\x07\xa1x\x90\xc0", id="an item too many"),
+        pytest.param(7, b"\x94\x00\x07\xc1", id="no MessagePack"),
+        pytest.param(7, b"\x94\x00\x07\xa1x\x91\xdc\x00\x41", id="too many items"),
+        pytest.param(7, b"\x94\x00\x07\xa1x\x91" + b"\x91" * 2000, id="nested too deep"),
+        pytest.param(7, b"\x94\x00\x07\xc5\x10\x00" + b"x" * 4200, id="too long"),
+        pytest.param(7, b"\x94\x00\x07\xa1x\x91\xc7\x03\xff\x00\x00\x00", id="a time of 3 bytes"),
+        pytest.param(7, b"\x93\x00\x07\xa1x", id="without params"),
+        pytest.param(7, b"\x95\x00\x07\xa1x\x90\xc0", id="an item too many"),
         pytest.param(
-            b"\xdd\0\0\0\4\xcf" + bytes(8) + b"\xcf" + bytes(7) + b"\7\xc1", id="long heads"
+            7, b"\xdd\0\0\0\4\xcf" + bytes(8) + b"\xcf" + bytes(7) + b"\7\xc1", id="long heads"
         ),
-        pytest.param(TAKE + NOTE + b"\x94\x00\x07\xc1", id="behind others"),
+        pytest.param(7, TAKE + NOTE + b"\x94\x00\x07\xc1", id="behind others"),
+        # A notification, a response, a text, a boolean for a number: there is nobody to answer.
+        pytest.param(None, b"\xc1", id="none 0"),
+        pytest.param(None, b"\x94\xc1", id="none 1"),
+        pytest.param(None, b"\x94\x00\xc1", id="none 2"),
+        pytest.param(None, b"\x94\x00\xa17\xc1", id="none 3"),
+        pytest.param(None, b"\x94\x00\xcb" + bytes(8) + b"\xc1", id="none 4"),
+        pytest.param(None, b"\x94\xc2\x07\xc1", id="none 5"),
+        pytest.param(None, b"\x93\x02\x07\xc1", id="none 6"),
+        pytest.param(None, b"\x94\x01\x07\xc1", id="none 7"),
+        pytest.param(None, b"\x84\x00\x07\xc1", id="none 8"),
+        pytest.param(None, b"\x91\x00\xc1", id="none 9"),
+        pytest.param(None, b"\x90\xc1", id="none 10"),
+        pytest.param(None, b"\x94\x91\x00\x07\xc1", id="none 11"),
+        pytest.param(None, b"\xa1\x00\xc1", id="none 12"),
     ],
 )
-def test_what_begins_as_a_request_is_malformed_with_its_msgid(data: bytes) -> None:
-    """Its msgid is known, so that it can be answered before the connection ends."""
+def test_what_begins_as_a_request_is_malformed_with_its_msgid(
+    msgid: int | None, data: bytes
+) -> None:
+    """So it can be answered before the connection ends."""
     with pytest.raises(MalformedError) as caught:
         list(rpc.unpack_requests(data, limit=LIMIT))
-    assert caught.value.msgid == 7
+    assert caught.value.msgid == msgid
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\xc1",
-        b"\x94\xc1",
-        b"\x94\x00\xc1",
-        b"\x94\x00\xa17\xc1",
-        b"\x94\x00\xcb" + bytes(8) + b"\xc1",
-        b"\x94\xc2\x07\xc1",
-        b"\x93\x02\x07\xc1",
-        b"\x94\x01\x07\xc1",
-        b"\x84\x00\x07\xc1",
-        b"\x91\x00\xc1",
-        b"\x90\xc1",
-        b"\x94\x91\x00\x07\xc1",
-        b"\xa1\x00\xc1",
-    ],
-)
-def test_what_does_not_begin_as_a_request_is_malformed_without_a_msgid(data: bytes) -> None:
-    """A notification, a response, a text, a boolean for a number: there is nobody to answer."""
-    with pytest.raises(MalformedError) as caught:
-        list(rpc.unpack_requests(data, limit=LIMIT))
-    assert caught.value.msgid is None
+@pytest.mark.parametrize(("data", "request_"), MESSAGES)
+@pytest.mark.parametrize("garbage", [b"\xc1", b"\x00", b"\xff" * 40, b"\x90", TAKE[1:]])
+def test_a_request_before_garbage_is_given(data: bytes, request_: Request, garbage: bytes) -> None:
+    assert whole(data + garbage) == ([request_], b"", True)
 
 
-# --- limits
+def test_the_first_byte_tells_the_protocols_apart() -> None:
+    assert LIBUUID_FIRST.isdisjoint(RPC_FIRST)
+    assert all(data[0] in RPC_FIRST for data in (TAKE, STATUS, NOTE, LONG_HEADS))
 
 
 def request_of(size: int) -> bytes:
@@ -314,7 +269,6 @@ BEFORE = pytest.mark.parametrize(
 @BEFORE
 @pytest.mark.parametrize("head", [b"\xdd", b"\xdf", b"\xc9"])
 def test_an_array_or_map_of_4_gb_is_malformed_at_once(before: bytes, head: bytes) -> None:
-    """An array, map or extension of 4 billion is refused at its length, before room is made."""
     data = before + head + b"\xff\xff\xff\xff\x01"
     assert whole(data) == ([], b"", True)
     assert peak(lambda: whole(data)) < 100_000
@@ -323,7 +277,6 @@ def test_an_array_or_map_of_4_gb_is_malformed_at_once(before: bytes, head: bytes
 @BEFORE
 @pytest.mark.parametrize("head", [b"\xdb", b"\xc6"])
 def test_a_text_of_4_gb_is_malformed_past_the_limit(before: bytes, head: bytes) -> None:
-    """Of a text or bytes said to have 4 GB no more is kept than of any unfinished request."""
     data = (before + head + b"\xff\xff\xff\xff").ljust(LIMIT + 1, b"x")
     assert whole(data) == ([], b"", True)
     assert peak(lambda: whole(data)) < 100_000
@@ -346,7 +299,6 @@ def test_nesting_1000_deep_costs_little(head: bytes) -> None:
 
 
 def test_nesting_1000_deep_of_many_items_is_refused_at_little_cost() -> None:
-    """A thousand heads of 65,535 items each are malformed before room is made for the items."""
     data = b"\x94\x00\x01\xa1x\x91" + b"\xdc\xff\xff" * 1000
     assert whole(data) == ([], b"", True)
     assert peak(lambda: whole(data)) < 100_000
@@ -355,18 +307,13 @@ def test_nesting_1000_deep_of_many_items_is_refused_at_little_cost() -> None:
 @pytest.mark.parametrize("head", [b"\x91", b"\x81\xa0"])
 @pytest.mark.parametrize("depth", [1000, 1100, 2000])
 def test_nesting_is_read_or_malformed(head: bytes, depth: int) -> None:
-    """A whole request, however deep, is given or malformed; it never breaks the reader."""
     data = b"\x94\x00\x01\xa1x\x91" + head * depth + b"\xc0"
     found, rest, malformed = whole(data, 1 << 20)
     assert not rest
     assert malformed is not bool(found)
 
 
-# --- responses
-
-
 def test_messages_are_packed_as_published() -> None:
-    """A response has a result or an error, which is one text; a request is what is unpacked."""
     assert rpc.pack_response(7, "ok") == b"\x94\x01\x07\xc0\xa2ok"
     assert rpc.pack_error(7, "busy", "no") == b"\x94\x01\x07\xa8busy: no\xc0"
     assert rpc.pack_request(7, "take", ["utc", 300, True]) == TAKE
@@ -426,14 +373,18 @@ def test_an_errors_code_is_what_stands_before_the_colon(error: str | None, code:
     ],
 )
 def test_another_shape_is_no_response(message: Any) -> None:
-    """A client never takes another value for an answer."""
-    with pytest.raises(MalformedError):
+    with pytest.raises(MalformedError, match="not a MessagePack-RPC response"):
         rpc.unpack_response(msgpack.packb(message))
 
 
-def test_no_messagepack_is_no_response() -> None:
-    with pytest.raises(MalformedError, match="not MessagePack"):
-        rpc.unpack_response(b"\xc1")
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [(b"\xc1", "not MessagePack"), (b"\x94\1\7\xc0\5\x90", "more than one response")],
+)
+def test_other_bytes_are_no_response(data: bytes, problem: str) -> None:
+    """One request is out at a time, so what follows its response answers nothing."""
+    with pytest.raises(MalformedError, match=problem):
+        rpc.unpack_response(data)
 
 
 def test_a_large_response_is_read() -> None:
@@ -441,8 +392,6 @@ def test_a_large_response_is_read() -> None:
     ids = [f"{number:036}" for number in range(1000)]
     assert rpc.unpack_response(rpc.pack_response(1, ids)) == Response(1, None, ids)
 
-
-# --- properties
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -455,19 +404,18 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=8,
 )
+
+
+def packed(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
+    """Arrays of these parts, as MessagePack."""
+    return st.tuples(*parts).map(lambda message: bytes(msgpack.packb(message)))
+
+
 KINDS = st.sampled_from([0, 1, 2, 3, True, False])
-NEAR_MESSAGES = st.tuples(
-    KINDS, st.integers(0, 2**33) | VALUES, st.text(max_size=6) | VALUES, st.lists(VALUES) | VALUES
-).map(lambda message: bytes(msgpack.packb(message)))
-NOTIFICATIONS = st.tuples(st.just(2), VALUES, VALUES).map(
-    lambda message: bytes(msgpack.packb(message))
-)
-REQUESTS = st.builds(
-    lambda msgid, method, params: bytes(msgpack.packb([0, msgid, method, params])),
-    st.integers(-(2**63), 2**64 - 1),
-    st.text(max_size=6) | VALUES,
-    st.lists(VALUES, max_size=3) | VALUES,
-)
+METHODS, PARAMS = st.text(max_size=6) | VALUES, st.lists(VALUES, max_size=3) | VALUES
+NEAR_MESSAGES = packed(KINDS, st.integers(0, 2**33) | VALUES, METHODS, PARAMS)
+NOTIFICATIONS = packed(st.just(2), VALUES, VALUES)
+REQUESTS = packed(st.just(0), st.integers(-(2**63), 2**64 - 1), METHODS, PARAMS)
 STREAMS = st.lists(REQUESTS | NOTIFICATIONS | NEAR_MESSAGES | st.binary(max_size=6), max_size=6)
 
 
@@ -486,7 +434,6 @@ def test_however_bytes_are_cut_the_same_requests_are_read(
 
 @given(st.lists(REQUESTS | NOTIFICATIONS, min_size=1, max_size=6))
 def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
-    """Requests of any values come out as MessagePack itself reads them, but for items of maps."""
     ends = [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
     found = list(rpc.unpack_requests(b"".join(parts), limit=1 << 20))
     assert [end for _, end in found] == ends
@@ -503,9 +450,3 @@ def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
     except MalformedError:
         return
     assert response is None or isinstance(response, Response)
-
-
-def test_bytes_after_a_response_are_malformed() -> None:
-    """One request is out at a time, so whatever follows its response answers nothing."""
-    with pytest.raises(MalformedError, match="more than one response"):
-        rpc.unpack_response(msgpack.packb([1, 7, None, 5]) + b"\x90")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
+from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, TOLERANCE
 from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
 
@@ -36,9 +36,6 @@ def saved(
     return steady
 
 
-# --- a start
-
-
 @pytest.mark.parametrize("mark", [0, NOW - 1, NOW, NOW + 1000, None])
 def test_nothing_is_given_before_the_first_save(mark: int | None) -> None:
     """Whatever mark was stored, a crash now would repeat what is given past it."""
@@ -51,7 +48,6 @@ def test_nothing_is_given_before_the_first_save(mark: int | None) -> None:
 
 @pytest.mark.parametrize("mark", [NOW - 3, NOW, NOW + 1000])
 def test_the_first_tick_is_the_mark(mark: int) -> None:
-    """Of all that is free the mark is the first, whether UTC is past it or not."""
     steady = saved(mark)
     assert steady.next == mark
     assert steady.take(10**6, now=NOW, elapsed=0) == (mark, max(1, NOW - mark + 1))
@@ -59,7 +55,6 @@ def test_the_first_tick_is_the_mark(mark: int) -> None:
 
 @pytest.mark.parametrize("rollback", ["wait", "refuse"])
 def test_without_slewing_a_mark_past_utc_is_waited_for(rollback: Rollback) -> None:
-    """Inside the tolerance it says for how long, and the first tick then is the mark."""
     steady = saved(NOW + 1000, rollback=rollback)
     with pytest.raises(NoneFree) as none:
         steady.take(1, now=NOW, elapsed=0)
@@ -68,26 +63,20 @@ def test_without_slewing_a_mark_past_utc_is_waited_for(rollback: Rollback) -> No
 
 
 def test_without_a_mark_nothing_before_the_start_is_given() -> None:
-    """A fresh host's first tick is that of its start."""
     steady = saved(None)
     assert steady.held_until == 0
     assert steady.take(1000, now=NOW + 9, elapsed=9) == (NOW, 10)
 
 
-def test_what_is_released_without_a_mark_begins_then() -> None:
+@pytest.mark.parametrize(("mark", "block"), [(None, (NOW, 1)), (NOW - 9, (NOW - 9, 10))])
+def test_what_is_released_begins_then_or_at_its_mark(
+    mark: int | None, block: tuple[int, int]
+) -> None:
     """A clock that was not synchronised before may have been ahead."""
-    steady = Steady(None, now=NOW - 9, elapsed=0, withheld="not synchronised")
+    steady = Steady(mark, now=NOW - 9, elapsed=0, withheld="not synchronised")
     steady.release(now=NOW, elapsed=9)
     save(steady, now=NOW, elapsed=9)
-    assert steady.take(1000, now=NOW, elapsed=9) == (NOW, 1)
-
-
-def test_what_is_released_with_a_mark_goes_on_there() -> None:
-    """As after any start."""
-    steady = Steady(NOW - 9, now=NOW, elapsed=0, withheld="not synchronised")
-    steady.release(now=NOW, elapsed=0)
-    save(steady, now=NOW)
-    assert steady.take(1000, now=NOW, elapsed=0) == (NOW - 9, 10)
+    assert steady.take(1000, now=NOW, elapsed=9) == block
 
 
 def test_a_lost_mark_holds_everything_back_for_20_s() -> None:
@@ -105,7 +94,6 @@ def test_a_lost_mark_holds_everything_back_for_20_s() -> None:
 
 
 def test_a_lost_mark_holds_nothing_back_once_a_later_tick_was_passed_over() -> None:
-    """Then all that the lost run may have given out lies before."""
     steady = Steady(None, now=NOW, elapsed=0, lost=True)
     steady.pass_over(NOW + HELD + 5, now=NOW, elapsed=0)
     assert steady.held_until == 0
@@ -122,7 +110,6 @@ def test_a_wait_for_a_lost_mark_is_no_lead() -> None:
 
 
 def test_the_lead_is_one_again_once_a_lost_mark_is_passed() -> None:
-    """After the first tick past the 20 s a step back shows as a lead."""
     steady = Steady(None, now=NOW, elapsed=0, lost=True)
     save(steady, now=NOW + HELD)
     steady.take(1, now=NOW + HELD, elapsed=1)
@@ -131,25 +118,10 @@ def test_the_lead_is_one_again_once_a_lost_mark_is_passed() -> None:
 
 @pytest.mark.parametrize(("mark", "horizon"), [(NOW - 5, NOW - 5), (NOW + 5, NOW + 5), (None, 0)])
 def test_the_stored_mark_counts_as_saved(mark: int | None, horizon: int) -> None:
-    """The file loaded at the start is a completed save, no file is none."""
     assert Steady(mark, now=NOW, elapsed=0).horizon.limit == horizon
 
 
-# --- a block
-
-
-def test_a_block_is_shorter_when_fewer_are_free() -> None:
-    """Nothing past S is given, so that no caller can run the clock ahead."""
-    steady = saved()
-    steady.take(1, now=NOW, elapsed=0)
-    assert steady.take(10, now=NOW + 3, elapsed=3) == (NOW + 1, 3)
-    with pytest.raises(NoneFree) as none:
-        steady.take(10, now=NOW + 3, elapsed=3)
-    assert none.value.wait == 1
-
-
 def test_a_whole_block_is_all_or_nothing() -> None:
-    """The refusal says how many ticks are missing, and takes none of those that are there."""
     steady = saved()
     steady.take(1, now=NOW, elapsed=0)
     with pytest.raises(NoneFree) as none:
@@ -158,9 +130,6 @@ def test_a_whole_block_is_all_or_nothing() -> None:
     assert steady.next == NOW + 1
     assert steady.take(10, now=NOW + 10, elapsed=10, whole=True) == (NOW + 1, 10)
     assert steady.take(3, now=NOW + 30, elapsed=30, whole=True) == (NOW + 28, 3)
-
-
-# --- UTC steps back
 
 
 def test_a_clock_that_was_ahead_while_nothing_was_given_holds_nothing_up() -> None:
@@ -176,7 +145,6 @@ def test_a_clock_that_was_ahead_while_nothing_was_given_holds_nothing_up() -> No
 
 
 def test_after_a_step_back_ticks_come_at_half_speed() -> None:
-    """None comes twice: they go on from where S was, one for every two that elapse."""
     steady = saved()
     assert steady.take(1, now=NOW, elapsed=0) == (NOW, 1)
     with pytest.raises(NoneFree):
@@ -186,7 +154,6 @@ def test_after_a_step_back_ticks_come_at_half_speed() -> None:
 
 
 def test_waiting_gives_nothing_until_utc_is_back() -> None:
-    """However much elapsed, only UTC counts; the refusal says how far it is behind."""
     steady = saved(rollback="wait")
     steady.take(1, now=NOW, elapsed=0)
     with pytest.raises(NoneFree) as none:
@@ -196,7 +163,6 @@ def test_waiting_gives_nothing_until_utc_is_back() -> None:
 
 
 def test_refusing_says_the_lead_and_that_none_is_allowed() -> None:
-    """A step back past the tolerance is an error until UTC is back within it."""
     steady = saved(rollback="refuse")
     steady.take(1, now=NOW, elapsed=0)
     with pytest.raises(TooFarAhead) as ahead:
@@ -208,11 +174,7 @@ def test_refusing_says_the_lead_and_that_none_is_allowed() -> None:
     assert steady.take(9, now=NOW + 1, elapsed=11 * BACK) == (NOW + 1, 1)
 
 
-# --- how far it may lead
-
-
 def test_a_lead_past_the_most_is_refused_and_told() -> None:
-    """10 ms past max_lead it still serves; a tick past that, it says both, and no tick is gone."""
     steady = saved(max_lead=500)
     steady.take(1, now=NOW, elapsed=0)
     far = NOW - TOLERANCE
@@ -238,7 +200,6 @@ def test_what_was_given_counts_as_lead_where_utc_alone_is_read() -> None:
 
 
 def test_a_mark_far_in_the_future_is_refused() -> None:
-    """The clock was once a year ahead: the default most is an hour."""
     year = 365 * 86_400 * TICKS_PER_SECOND
     steady = saved(NOW + year)
     with pytest.raises(TooFarAhead) as ahead:
@@ -247,7 +208,6 @@ def test_a_mark_far_in_the_future_is_refused() -> None:
 
 
 def test_the_lead_is_how_far_s_is_past_utc() -> None:
-    """It grows with a step back, shrinks at half speed, and is zero, never less, at UTC."""
     steady = saved()
     steady.take(1, now=NOW, elapsed=0)
     assert steady.lead(now=NOW, elapsed=0) == 0
@@ -256,11 +216,7 @@ def test_the_lead_is_how_far_s_is_past_utc() -> None:
     assert steady.lead(now=NOW + 1000, elapsed=2000) == 0
 
 
-# --- the horizon
-
-
 def test_the_horizon_is_the_mark_of_the_completed_save() -> None:
-    """The tick before it is given, the one at it waits for another save."""
     steady = saved(reach=100)
     assert steady.horizon.limit == NOW + 100
     assert steady.take(1, now=NOW + 99, elapsed=99) == (NOW + 99, 1)
@@ -279,73 +235,8 @@ def test_there_is_no_save_to_wait_for_where_nothing_is_free() -> None:
     assert none.value.wait == 1
 
 
-def test_a_save_counts_its_lead_from_s() -> None:
-    """Slewing, the mark is a lead past S, not past UTC."""
-    steady = saved()
-    steady.take(1, now=NOW, elapsed=0)
-    assert steady.begin_save(now=NOW - BACK, elapsed=10, reach=100) == NOW + 5 + 100
-
-
 def test_a_mark_covers_all_that_was_given() -> None:
     """Waiting for UTC, a lead past it lies below ``next``: the mark is ``next`` then."""
     steady = saved(rollback="wait")
     steady.take(1, now=NOW, elapsed=0)
     assert steady.begin_save(now=NOW - BACK, elapsed=10, reach=100) == NOW + 1
-
-
-def test_the_horizon_follows_the_saves() -> None:
-    """A lower mark counts from the begin of its save, also of a failed one, a higher one later."""
-    steady = saved(reach=100)
-    steady.end_save(steady.begin_save(now=NOW, elapsed=0, reach=40), completed=False)
-    assert steady.take(1, now=NOW + 39, elapsed=39) == (NOW + 39, 1)
-    with pytest.raises(NeedsSave):
-        steady.take(1, now=NOW + 40, elapsed=40)
-    mark = steady.begin_save(now=NOW + 40, elapsed=40, reach=1000)
-    with pytest.raises(NeedsSave):
-        steady.take(50, now=NOW + 60, elapsed=60, whole=True)
-    steady.end_save(mark, completed=True)
-    assert steady.horizon.limit == NOW + 1040
-    assert steady.take(20, now=NOW + 60, elapsed=60, whole=True) == (NOW + 41, 20)
-
-
-def test_after_void_saves_only_a_completed_one_counts() -> None:
-    """A failed save gives out nothing; a completed one goes on past what was given out before."""
-    steady = saved(NOW)
-    steady.take(1, now=NOW + 10, elapsed=10)
-    steady.void_saves()
-    mark = steady.begin_save(now=NOW + 20, elapsed=20, reach=REACH)
-    steady.end_save(mark, completed=False)
-    with pytest.raises(NeedsSave):
-        steady.take(1, now=NOW + 20, elapsed=20)
-    save(steady, now=NOW + 20, elapsed=20)
-    assert steady.take(99, now=NOW + 20, elapsed=20) == (NOW + 11, 10)
-
-
-# --- the end, and what is told
-
-
-def test_a_closed_one_gives_nothing_and_saves_the_exact_mark() -> None:
-    """A clean stop loses no tick: the next start's first is the one after the last given."""
-    steady = saved()
-    steady.take(1, now=NOW, elapsed=0)
-    steady.close()
-    with pytest.raises(Closed):
-        steady.take(1, now=NOW + 9, elapsed=9)
-    mark = save(steady, now=NOW + 9, elapsed=9)
-    assert mark == NOW + 1
-    assert saved(mark, now=NOW + 9).take(1000, now=NOW + 9, elapsed=0) == (NOW + 1, 9)
-
-
-def test_it_is_used_from_a_block_to_the_next_save() -> None:
-    """An idle daemon has nothing to save."""
-    steady = saved()
-    used = [steady.used]
-    steady.take(1, now=NOW, elapsed=0)
-    used.append(steady.used)
-    mark = steady.begin_save(now=NOW, elapsed=0, reach=REACH)
-    used.append(steady.used)
-    steady.take(1, now=NOW + 1, elapsed=1)
-    used.append(steady.used)
-    steady.end_save(mark, completed=True)
-    used.append(steady.used)
-    assert used == [False, True, False, True, True]

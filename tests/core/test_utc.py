@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.core.draws import Draws
-from tests.core.switching import take
+from tests.core.host import take
 from uuidd.core.ids.nodes import MULTICAST, random_node
-from uuidd.core.timeline import GENERATIONS, LANES, Block, NoneFree
-from uuidd.core.timeline.generation import LANE_BITS
+from uuidd.core.timeline import Block, NoneFree
+from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES
 from uuidd.core.timeline.outcomes import Closed, NeedsSave
 from uuidd.core.timeline.ring import COPIED, Opening
 from uuidd.core.timeline.slew import TOLERANCE
@@ -74,29 +74,22 @@ def number(utc: Utc) -> int:
     return utc.generation.number
 
 
-# --- the first start
-
-
 def test_nothing_is_given_before_the_first_save() -> None:
-    """A crash before the first save must leave nothing behind that could repeat."""
     with pytest.raises(NeedsSave):
         take(begun(), 1, now=NOW)
 
 
 def test_after_the_first_save_ticks_are_given() -> None:
-    """A block carries the state's node and generation, and begins no earlier than the start."""
     utc = begun(first=2)
     save(utc)
     assert take(utc, 10, now=NOW + 5) == Block(NOW, 6, 3 * LANES, 1 | MULTICAST)
 
 
 def test_without_a_state_the_generation_is_random() -> None:
-    """Which generation is first is drawn, all 6 bits of it."""
     assert number(begun(ring=GENERATIONS, first=40)) == 41
 
 
 def test_a_random_node_has_the_multicast_bit() -> None:
-    """No network card has an address with that bit."""
     assert random_node(lambda bits: (1 << bits) - 1) == (1 << 48) - 1
     assert random_node(lambda _: 0) == MULTICAST
 
@@ -108,50 +101,12 @@ def test_only_a_random_node_is_not_fixed() -> None:
     assert Node(5, "given").fixed
 
 
-# --- blocks
-
-
-def test_whole_blocks_are_exact_and_aside() -> None:
-    """A whole block reaches back before the start, in a lane that gave nothing yet."""
-    assert take(serving(), 500, now=NOW, whole=True) == Block(
-        NOW - 499, 500, LANES + 1, 1 | MULTICAST
-    )
-
-
 def test_a_block_ends_before_the_horizon() -> None:
-    """The last tick before the horizon is given, the horizon is not."""
     utc = serving()
     assert utc.horizon.limit == NOW + REACH
     assert take(utc, 1, now=NOW + REACH - 1).first == NOW + REACH - 1
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW + REACH)
-
-
-# --- saves
-
-
-def test_a_save_holds_a_horizon_past_now() -> None:
-    """The open generation's mark is *reach* ahead of now."""
-    assert save(begun()).marks == {1: NOW + REACH}
-
-
-def test_a_completed_save_moves_the_horizon() -> None:
-    """Only a completed one does."""
-    utc = serving()
-    state = utc.begin_save(now=NOW + REACH, reach=REACH)
-    assert utc.horizon.limit == NOW + REACH
-    utc.end_save(state, completed=True)
-    assert utc.horizon.limit == NOW + 2 * REACH
-
-
-def test_a_failed_save_counts_until_one_completes() -> None:
-    """A later save under way does not lift the failed one's horizon; once complete, it does."""
-    utc = serving()
-    utc.end_save(utc.begin_save(now=NOW, reach=10), completed=False)
-    state = utc.begin_save(now=NOW, reach=2 * REACH)
-    assert utc.horizon.limit == NOW + 10
-    utc.end_save(state, completed=True)
-    assert utc.horizon.limit == NOW + 2 * REACH
 
 
 def test_a_state_that_was_given_to_save_does_not_change() -> None:
@@ -164,20 +119,7 @@ def test_a_state_that_was_given_to_save_does_not_change() -> None:
     assert state.marks == {1: NOW + REACH}
 
 
-def test_a_block_is_use_until_the_next_save_begins() -> None:
-    """What was given out since the last save makes the next one due, until that begins."""
-    utc = serving()
-    take(utc, 1, now=NOW)
-    assert utc.used
-    utc.begin_save(now=NOW, reach=REACH)
-    assert not utc.used
-
-
-# --- steps back
-
-
 def test_a_clock_set_back_opens_the_next_generation() -> None:
-    """Ticks may come again after a step back, but under another clock_seq, once that is saved."""
     utc = begun()
     save(utc)
     take(utc, 1, now=NOW)
@@ -190,7 +132,6 @@ def test_a_clock_set_back_opens_the_next_generation() -> None:
 
 
 def test_a_step_back_within_the_tolerance_is_waited_out() -> None:
-    """No generation is spent on it; the wait is until the clock is back."""
     utc = serving()
     take(utc, 1, now=NOW)
     with pytest.raises(NoneFree) as caught:
@@ -220,7 +161,6 @@ def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
 
 
 def test_a_generation_is_opened_again_from_its_mark_on() -> None:
-    """After a turn round the ring its lanes begin where the generation ended."""
     marks = {0: NOW + 1, 1: NOW - 5, 2: NOW + 1, 3: NOW + 1}
     utc = begun(stored(marks))
     save(utc)
@@ -230,20 +170,7 @@ def test_a_generation_is_opened_again_from_its_mark_on() -> None:
         take(utc, 17, now=NOW + 10, whole=True)
 
 
-def test_a_new_generation_gives_nothing_before_its_own_save() -> None:
-    """Whatever the last save held of other generations."""
-    utc = begun(stored({0: NOW + 1}))
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW)
-    state = utc.begin_save(now=NOW, reach=REACH)
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW)
-    utc.end_save(state, completed=True)
-    assert take(utc, 1, now=NOW).clock_seq == LANES
-
-
 def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
-    """A lane 0 behind now when the generation was left is where the next one's begins."""
     utc = begun(stored({0: 0}))
     save(utc)
     take(utc, 1, now=NOW)
@@ -256,7 +183,6 @@ def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
 
 
 def test_with_every_mark_past_now_a_volatile_node_serves() -> None:
-    """When no generation can be opened, ids go on under a node that is never saved."""
     utc = begun(stored(dict.fromkeys(range(4), NOW + 1)))
     block = take(utc, 10, now=NOW)
     assert block.node == 1 | MULTICAST != RANDOM.value
@@ -265,7 +191,6 @@ def test_with_every_mark_past_now_a_volatile_node_serves() -> None:
 
 
 def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
-    """The first request past the lowest mark opens it, and its save ends the volatile node."""
     utc = begun(stored({0: NOW + 9, 1: NOW + 9, 2: NOW + 5, 3: NOW + 9}))
     take(utc, 1, now=NOW + 4)
     assert utc.generation is None
@@ -275,27 +200,7 @@ def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
     assert take(utc, 1, now=NOW + 6) == Block(NOW + 6, 1, 2 * LANES, RANDOM.value)
 
 
-# --- restart
-
-
-def test_a_clean_stop_saves_the_exact_marks() -> None:
-    """The highest next is saved, not a horizon, so that the next start need skip nothing."""
-    utc = serving()
-    take(utc, 1, now=NOW)
-    utc.close()
-    assert save(utc, now=NOW + 5).marks == {1: NOW + 1}
-
-
-def test_after_a_close_nothing_is_given() -> None:
-    """What is given after the last save would be given again."""
-    utc = serving()
-    utc.close()
-    with pytest.raises(Closed):
-        take(utc, 1, now=NOW)
-
-
 def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
-    """Its lanes begin at its mark, and short blocks no earlier than the start."""
     utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
     assert number(utc) == 2
     save(utc)
@@ -303,14 +208,6 @@ def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
     assert take(utc, 11, now=NOW + 3, whole=True).first == NOW - 7
     with pytest.raises(NoneFree):
         take(utc, 12, now=NOW + 3, whole=True)
-
-
-def test_after_a_restart_a_save_comes_first() -> None:
-    """The loaded mark is what was given under; nothing is given past it before it is moved."""
-    utc = begun(stored({0: NOW - 7}))
-    assert utc.horizon.limit == NOW - 7
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW)
 
 
 def test_after_a_crash_the_next_generation_is_opened() -> None:
@@ -321,15 +218,6 @@ def test_after_a_crash_the_next_generation_is_opened() -> None:
     assert utc.new_openings() == [Opening("the saved mark lies past now", 1, RANDOM.value, 1)]
 
 
-def test_the_machine_and_the_floor_are_kept() -> None:
-    """What utc does not change it saves as it was loaded."""
-    state = save(begun(State(RANDOM, "host", 0, {}, 3, 77)))
-    assert (state.machine, state.floor) == ("host", 3)
-
-
-# --- nodes
-
-
 def test_a_changed_node_opens_the_next_generation_and_keeps_the_marks() -> None:
     """The old node may come back, and finds its marks."""
     utc = begun(stored({0: NOW - 5, 3: NOW + 9}), node=MAC_A)
@@ -338,13 +226,11 @@ def test_a_changed_node_opens_the_next_generation_and_keeps_the_marks() -> None:
 
 
 def test_the_same_node_from_another_source_is_no_change() -> None:
-    """eth0's address given by hand is the same node."""
     utc = begun(stored({0: 5}, node=MAC_A), node=Node(MAC_A.value, "given"))
     assert number(utc) == 0
 
 
 def test_a_fixed_node_is_not_kept_as_a_random_one() -> None:
-    """When no fixed node is asked for any more, one is drawn."""
     assert begun(stored({0: 5}, node=MAC_A)).node == Node(1 | MULTICAST, "random")
 
 
@@ -357,7 +243,6 @@ def test_a_lost_state_brings_no_old_ticks_back_under_a_fixed_node() -> None:
 
 
 def test_the_floor_holds_for_every_start() -> None:
-    """It is saved: a later step back or restart below it finds no generation to open."""
     state = save(begun(node=MAC_A))
     assert state.floor == NOW
     later = begun(state, now=NOW - 1, node=MAC_A)
@@ -366,7 +251,6 @@ def test_the_floor_holds_for_every_start() -> None:
 
 
 def test_a_step_back_keeps_away_from_another_programs_clock_sequence() -> None:
-    """What the other program uses at that moment counts, not what it used at the start."""
     utc = begun(stored({5: 0}, generation=5, node=MAC_A), node=MAC_A, ring=8)
     save(utc)
     take(utc, 1, now=NOW)
@@ -376,7 +260,6 @@ def test_a_step_back_keeps_away_from_another_programs_clock_sequence() -> None:
 
 
 def test_a_floor_past_a_mark_is_where_lanes_begin() -> None:
-    """Under a fixed node every mark counts as at least the floor."""
     utc = serving(stored({0: 5}, node=MAC_A, floor=NOW - 3), node=MAC_A)
     assert take(utc, 4, now=NOW, whole=True).first == NOW - 3
     with pytest.raises(NoneFree):
@@ -397,7 +280,6 @@ def test_a_random_node_needs_no_floor() -> None:
 
 
 def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
-    """The start opens a generation half the ring away; so does a step back."""
     utc = begun(node=MAC_A, avoid=5 << LANE_BITS | 3, ring=GENERATIONS)
     assert number(utc) == 5 + GENERATIONS // 2
     utc = begun(node=MAC_A, avoid=60 << LANE_BITS, ring=GENERATIONS)
@@ -405,21 +287,7 @@ def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
     assert number(begun(avoid=2 << LANE_BITS)) == 1, "nobody shares a random node"
 
 
-# --- the volatile node
-
-
-def test_a_volatile_node_serves_while_no_save_completes() -> None:
-    """Under a fresh random node, and going on in order."""
-    utc = begun()
-    save(utc)
-    take(utc, 1, now=NOW + REACH - 1)
-    utc.use_volatile("hung")
-    assert take(utc, 10, now=NOW + REACH + 2) == Block(NOW + REACH, 3, LANES, 2 | MULTICAST)
-    assert utc.new_openings()[-1] == Opening("hung", 1, 2 | MULTICAST, 0)
-
-
 def test_a_volatile_node_is_never_saved() -> None:
-    """The state goes on to hold the stored node and its generation."""
     utc = begun()
     utc.use_volatile("hung")
     take(utc, 1, now=NOW)
@@ -436,7 +304,6 @@ def test_a_volatile_node_is_never_saved() -> None:
 
 
 def test_a_volatile_node_that_is_not_needed_is_left_without_a_request() -> None:
-    """Once a save has completed, and the stored node may serve."""
     utc = begun()
     utc.use_volatile("hung")
     utc.leave_volatile(now=NOW)
@@ -458,7 +325,6 @@ def test_a_volatile_node_that_is_needed_stays(now: int) -> None:
 
 
 def test_a_completed_save_ends_the_volatile_node() -> None:
-    """The stored node goes on, past what the volatile one gave."""
     utc = begun()
     utc.use_volatile("hung")
     take(utc, 1, now=NOW + 5)
@@ -480,7 +346,6 @@ def test_a_step_back_draws_another_volatile_node(whole: bool) -> None:
 
 
 def test_a_small_step_back_of_a_volatile_node_is_waited_out() -> None:
-    """Up to the tolerance nothing is drawn, until the clock is back."""
     utc = begun()
     utc.use_volatile("hung")
     take(utc, 10, now=NOW)
@@ -490,11 +355,7 @@ def test_a_small_step_back_of_a_volatile_node_is_waited_out() -> None:
     assert (caught.value.wait, utc.volatile) == (TOLERANCE, serving)
 
 
-# --- refusals
-
-
 def test_a_refused_request_moves_no_lane() -> None:
-    """Neither want of ticks, nor a reached horizon, nor a close moves a next."""
     utc = serving()
     take(utc, 1, now=NOW)
     generation = utc.generation
@@ -513,22 +374,7 @@ def test_a_refused_request_moves_no_lane() -> None:
     assert [lane.next for lane in generation.lanes] == before
 
 
-def test_a_refused_request_that_ends_the_volatile_node_moves_no_lane() -> None:
-    """A whole request without room, the first after a save, leaves every lane where it was."""
-    utc = begun()
-    utc.use_volatile("hung")
-    take(utc, 1, now=NOW + 5)
-    save(utc, now=NOW + 6)
-    generation = utc.generation
-    assert generation is not None
-    before = [lane.next for lane in generation.lanes]
-    with pytest.raises(NoneFree):
-        take(utc, NOW + 100, now=NOW + 6, whole=True)
-    assert [lane.next for lane in generation.lanes] == before
-
-
 def test_short_blocks_rise_when_the_volatile_node_ends_at_the_same_tick() -> None:
-    """A save that completes while the clock stands still gives no tick at or below the last."""
     utc = begun()
     utc.use_volatile("hung")
     take(utc, 1, now=NOW)
@@ -538,7 +384,6 @@ def test_short_blocks_rise_when_the_volatile_node_ends_at_the_same_tick() -> Non
 
 
 def test_short_blocks_rise_when_the_volatile_node_begins_at_the_same_tick() -> None:
-    """A lane that gave out now is where the volatile node's begins."""
     utc = begun()
     save(utc, reach=1)
     take(utc, 1, now=NOW)
@@ -546,11 +391,7 @@ def test_short_blocks_rise_when_the_volatile_node_begins_at_the_same_tick() -> N
     assert take(utc, 2, now=NOW + 1).first == NOW + 1
 
 
-# --- another program's mark, under the same node
-
-
 def test_a_fixed_node_begins_at_the_mark_of_another_program() -> None:
-    """What is given out first lies at or past both the start and what was used before it."""
     utc = begun(node=MAC_A, floor=NOW - 5)
     assert save(utc).floor == NOW
     utc = begun(node=MAC_A, floor=NOW)
@@ -559,7 +400,6 @@ def test_a_fixed_node_begins_at_the_mark_of_another_program() -> None:
 
 
 def test_a_mark_past_now_is_waited_for_in_a_volatile_node() -> None:
-    """Up to it ids come of another node; from it on of the fixed one, and none before it."""
     mark = NOW + 1000
     utc = begun(node=MAC_A, floor=mark)
     state = save(utc)
@@ -581,7 +421,6 @@ def test_a_mark_past_now_is_waited_for_in_a_volatile_node() -> None:
 
 
 def test_a_mark_past_now_is_kept_over_a_restart() -> None:
-    """A daemon that ends before the mark is reached keeps it in its state's floor."""
     mark = NOW + 1000
     first = begun(node=MAC_A, floor=mark)
     first.close()
@@ -608,31 +447,6 @@ def test_a_mark_of_another_program_counts_only_where_it_can_matter() -> None:
         assert save(begun(loaded, node=node, floor=NOW + 9)).floor == 3
 
 
-# --- saves that count no more
-
-
-def test_nothing_is_given_once_the_saves_are_void() -> None:
-    """A daemon that starts where the state was does not know of it."""
-    utc = serving()
-    utc.void_saves()
-    with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW)
-
-
-def test_a_save_after_void_ones_lets_the_same_generation_go_on() -> None:
-    """With the same node, past what it gave before."""
-    utc = serving()
-    before = take(utc, 1, now=NOW)
-    utc.void_saves()
-    save(utc)
-    after = take(utc, 1, now=NOW + 1)
-    assert (after.node, after.clock_seq) == (before.node, before.clock_seq)
-    assert after.first > before.first
-
-
-# --- a host whose machine-id changed
-
-
 @pytest.mark.parametrize("machine", ["", "other"])
 def test_a_host_known_by_another_machine_id_draws_a_new_node(machine: str) -> None:
     """Many hosts may have begun with one state, in an image made before they had machine-ids."""
@@ -645,7 +459,6 @@ def test_a_host_known_by_another_machine_id_draws_a_new_node(machine: str) -> No
 
 
 def test_a_fixed_node_does_not_depend_on_the_machine_id() -> None:
-    """It was chosen, and its marks count on."""
     utc = begun(State(MAC_A, "", 3, {3: NOW - 5}, 0, 0), node=MAC_A)
     assert (utc.node, number(utc)) == (MAC_A, 3)
 

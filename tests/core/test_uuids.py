@@ -5,7 +5,6 @@ What holds for each kind of id alike is in ``test_families``, published values i
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from datetime import date
 
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uuidd.core.ids import nodes, uuids, versions
-from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 
 TICKS = st.integers(0, (1 << 60) - 1)
@@ -24,45 +22,10 @@ VALUES = st.integers(0, (1 << 128) - 1)
 
 V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
 V4 = "919108f7-52d1-4320-9bac-f847db4148a8"
-V6 = "1ec9414c-232a-6b00-b3c8-9f6bdeced846"
 VALUE = 0xC232AB00941411ECB3C89F6BDECED846
 
 
-# --- version and variant
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        ("00000000-0000-1000-8000-000000000000", 1),
-        ("00000000-0000-1000-0000-000000000000", None),
-        ("ffffffff-ffff-8fff-bfff-ffffffffffff", 8),
-        ("01ee836c-e7c9-619d-929a-525400475911", 6),
-        ("018bd12c-58b0-7683-8a5b-8752d0e86651", 7),
-        ("00000000-0000-1000-c000-000000000000", None),
-    ],
-)
-def test_only_the_rfcs_variant_has_versions(text: str, version: int | None) -> None:
-    assert uuids.version(uuids.from_text(text)) == version
-
-
-@given(TICKS, CLOCK_SEQS, NODES)
-def test_pythons_uuid_reads_the_same_fields(tick: int, clock_seq: int, node: int) -> None:
-    one = uuid.UUID(int=versions.v1(tick, clock_seq, node))
-    six = uuid.UUID(int=versions.v6(tick, clock_seq, node))
-    assert (one.time, one.clock_seq, one.node) == (tick, clock_seq, node)
-    assert (one.version, six.version) == (1, 6)
-    assert one.variant == six.variant == uuid.RFC_4122
-
-
-@given(st.integers(0, (1 << 122) - 1))
-def test_a_v4_is_one_to_pythons_uuid(random: int) -> None:
-    other = uuid.UUID(int=versions.v4(random))
-    assert (other.version, other.variant) == (4, uuid.RFC_4122)
-
-
 def test_the_unix_epoch_is_counted_from_the_gregorian_reform() -> None:
-    """The tick of 1970 is the number of 100 ns intervals since 1582-10-15."""
     days = (date(1970, 1, 1) - date(1582, 10, 15)).days
     assert days * 86_400 * TICKS_PER_SECOND == UNIX_EPOCH
 
@@ -74,54 +37,13 @@ def test_more_than_128_bits_are_refused(read: Callable[[int], object], value: in
         read(value)
 
 
-# --- v1 and v6
-
-
-@given(TICKS, CLOCK_SEQS, NODES)
-def test_v1_and_v6_convert_to_each_other(tick: int, clock_seq: int, node: int) -> None:
-    one, six = versions.v1(tick, clock_seq, node), versions.v6(tick, clock_seq, node)
-    assert versions.v1_to_v6(one) == six
-    assert versions.v6_to_v1(six) == one
-
-
 def test_another_version_has_no_tick() -> None:
     with pytest.raises(ValueError, match=f"^{V4} is a v4; "):
         versions.gregorian_fields(uuids.from_text(V4))
     with pytest.raises(ValueError, match=r"^00000000-0000-1000-0000-000000000000 is of another "):
         versions.gregorian_fields(0x1000 << 64)
-
-
-@pytest.mark.parametrize(
-    ("convert", "text", "needed"),
-    [
-        (versions.v1_to_v6, V6, "v1"),
-        (versions.v6_to_v1, V1, "v6"),
-    ],
-)
-def test_another_version_is_refused(convert: Callable[[int], int], text: str, needed: str) -> None:
-    with pytest.raises(ValueError, match=f"^{text} is not a {needed}$"):
-        convert(uuids.from_text(text))
-
-
-# --- v2
-
-V2 = FORMATS["v2"]
-
-
-@given(TICKS, CLOCK_SEQS, NODES, st.integers(0, (1 << 32) - 1), st.integers(0, 255))
-def test_a_v2_is_a_v1_with_a_local_id_and_a_domain(
-    tick: int, clock_seq: int, node: int, local_id: int, domain: int
-) -> None:
-    """The local id is in place of time_low, the domain in place of the clock_seq's low byte."""
-    value = versions.v1(tick, clock_seq & ~0xFF | domain, node)
-    value = value & (1 << 96) - 1 | local_id << 96
-    found = V2.unpack(value ^ 0x3 << 76)
-    assert tuple(found.values()) == (local_id, tick >> 32, clock_seq >> 8, domain, node)
-    assert V2.time is not None
-    assert 0 <= tick - V2.time.tick(found["timestamp"]) < 1 << 32
-
-
-# --- v3 and v5
+    with pytest.raises(ValueError, match=f"^{V4} is not a v1$"):
+        versions.v1_to_v6(uuids.from_text(V4))
 
 
 @given(VALUES, st.text())
@@ -144,7 +66,6 @@ def test_a_namespace_of_too_many_bits_is_refused(namespace: int) -> None:
 
 @pytest.mark.parametrize("name", ["dns", "url", "oid", "x500"])
 def test_a_namespace_is_a_name_or_a_uuid(name: str) -> None:
-    """In any case, and in any form that a UUID has."""
     value = versions.NAMESPACES[name]
     assert versions.namespace(name) == versions.namespace(name.upper()) == value
     assert versions.namespace(f"urn:uuid:{uuids.to_text(value)}") == value
@@ -155,14 +76,6 @@ def test_an_unknown_namespace_is_refused(text: str) -> None:
     message = f"^namespace is {text!r}; it must be a UUID or one of dns, url, oid, x500$"
     with pytest.raises(ValueError, match=message):
         versions.namespace(text)
-
-
-# --- text
-
-
-@given(VALUES)
-def test_the_text_is_pythons(value: int) -> None:
-    assert uuids.to_text(value) == str(uuid.UUID(int=value))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +92,6 @@ def test_the_text_is_pythons(value: int) -> None:
     ],
 )
 def test_the_usual_forms_are_read(text: str) -> None:
-    """Plain, hyphenated, in braces, as a URN, in either case."""
     assert uuids.from_text(text) == VALUE
 
 
@@ -210,19 +122,8 @@ def test_any_other_text_is_refused(text: str) -> None:
     assert repr(text) in str(caught.value)
 
 
-def test_a_guid_has_the_bytes_of_its_first_three_groups_reversed() -> None:
-    """The last eight bytes stay; swapped twice, a GUID is the UUID again."""
-    value = uuids.from_text("00112233-4455-6677-8899-aabbccddeeff")
-    assert uuids.to_text(uuids.guid_swapped(value)) == "33221100-5544-7766-8899-aabbccddeeff"
-    assert uuids.guid_swapped(uuids.guid_swapped(value)) == value
-
-
-# --- nodes
-
-
 @given(NODES)
 def test_a_node_is_read_in_every_form(value: int) -> None:
-    """An int, with colons, with hyphens, as 12 digits, after 0x, in either case."""
     text = nodes.to_text(value)
     plain = text.replace(":", "")
     for form in (text, text.replace(":", "-"), plain, f"0x{plain}", text.upper(), f" {text}\n"):

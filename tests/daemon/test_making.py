@@ -112,9 +112,9 @@ async def test_a_make_takes_no_more_ticks_than_it_needs(inside: Inside) -> None:
 async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside: Inside) -> None:
     """A thousand of them are a thousand slots in a row, of this host's number."""
     await trio.sleep(1.0003)
-    found = [snowflake.fields(int(text)) for text in await make(inside, "snowflake", 1000)]
-    assert {each.worker for each in found} == {WORKER}
-    places = [each.ms << 12 | each.sequence for each in found]
+    found = await make(inside, "snowflake", 1000)
+    assert {kinds.fields("snowflake", text)["worker"] for text in found} == {WORKER}
+    places = [kinds.place("snowflake", text) for text in found]
     assert places == list(range(places[0], places[0] + 1000))
     ticks = [snowflake.tick_of_place(place) for place in places]
     assert inside.wall.now() - 2442 < ticks[0] <= ticks[-1] <= inside.wall.now()

@@ -18,6 +18,7 @@ import pytest
 from tests import kinds
 from tests.tools import need, output, run
 from uuidd.core.ids import nodes, times, uuids, versions
+from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client.command import bounds
@@ -148,8 +149,7 @@ def ids(kind: str, count: int) -> list[int]:
         return [draw.getrandbits(128) for _ in range(count)]
     if kind == "v7":
         return [
-            versions.v7(draw.getrandbits(48), draw.getrandbits(12), draw.getrandbits(62))
-            for _ in range(count)
+            FORMATS["v7"].pack(draw.getrandbits(48), draw.getrandbits(74)) for _ in range(count)
         ]
     build = versions.v1 if kind == "v1" else versions.v6
     return [build(*fields) for fields in v1_fields(count)]
@@ -292,7 +292,7 @@ def test_the_bounds_find_the_ids_of_their_second_alone(server: Server, statement
             tick = UNIX_EPOCH + ms * 10_000
             made[ms] = {
                 "v6": [versions.v6(tick, 0, 0), versions.v6(tick + 9999, 0x3FFF, (1 << 48) - 1)],
-                "v7": [versions.v7(ms, 0, 0), versions.v7(ms, 0xFFF, (1 << 62) - 1)],
+                "v7": [*FORMATS["v7"].bounds(ms)],
                 "ulid": [ms << 80, (ms + 1 << 80) - 1],
             }[kind]
         server.fill("orders", ([uuids.to_text(id)] for some in made.values() for id in some))

@@ -13,10 +13,9 @@ one per millisecond do not all have sequence 0.
 
 from __future__ import annotations
 
-from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode, encode
+from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode
 from uuidd.core.ids.checks import check_bits, look_up, shown
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, milliseconds, unix_field
-from uuidd.core.typed import NamedTuple
 
 TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""
@@ -32,25 +31,6 @@ EPOCH_BITS = 48
 
 ALPHABETS = {"decimal": "0123456789", "base32": BASE32, "base58": BASE58, "base62": BASE62}
 """Alphabets in which Snowflakes are written; Go's library uses base32 and base58 as well."""
-
-
-class SnowflakeFields(NamedTuple):
-    """The fields of a Snowflake; *ms* is Unix milliseconds, *timestamp* counts from its epoch."""
-
-    ms: int
-    timestamp: int
-    worker: int
-    sequence: int
-
-    @property
-    def datacenter_id(self) -> int:
-        """The high 5 bits of the worker number."""
-        return self.worker >> WORKER_ID_BITS
-
-    @property
-    def worker_id(self) -> int:
-        """The low 5 bits of the worker number."""
-        return self.worker & (1 << WORKER_ID_BITS) - 1
 
 
 def time_field(epoch: int = TWITTER_EPOCH) -> TimeField:
@@ -81,15 +61,6 @@ def worker_from_halves(datacenter_id: int, worker_id: int) -> int:
     """
     high = check_bits("datacenter", datacenter_id, WORKER_ID_BITS)
     return high << WORKER_ID_BITS | check_bits("worker", worker_id, WORKER_ID_BITS)
-
-
-def fields(value: int, *, epoch: int = TWITTER_EPOCH) -> SnowflakeFields:
-    """Return the fields of a Snowflake. Raises ValueError if it has more than 63 bits."""
-    check_bits("a Snowflake", value, 63)
-    timestamp = value >> 22
-    return SnowflakeFields(
-        epoch + timestamp, timestamp, value >> SEQUENCE_BITS & 0x3FF, value & SLOTS - 1
-    )
 
 
 def slot_at(rest: int) -> int:
@@ -134,23 +105,10 @@ def tick_of_place(place: int) -> int:
     return UNIX_EPOCH + ms * TICKS_PER_MS - (-slot * TICKS_PER_MS // SLOTS)
 
 
-def to_text(value: int, base: str = "decimal") -> str:
-    """Return a Snowflake in ``decimal``, ``base32``, ``base58`` or ``base62``.
-
-    Raises ValueError, naming the base, for any other.
-    """
-    check_bits("a Snowflake", value, 63)
-    return str(value) if base == "decimal" else encode(value, _alphabet(base))
-
-
 def from_text(text: str, base: str = "decimal") -> int:
     """Return the Snowflake of a text in ``decimal``, ``base32``, ``base58`` or ``base62``.
 
     Raises ValueError, naming the text or the base, for any other.
     """
     name = "Snowflake" if base == "decimal" else f"{base} Snowflake"
-    return decode(text, _alphabet(base), name, 63)
-
-
-def _alphabet(base: str) -> str:
-    return look_up("base", base, ALPHABETS)
+    return decode(text, look_up("base", base, ALPHABETS), name, 63)

@@ -37,9 +37,6 @@ NAMESPACES = {
 
 V4_RANDOM_BITS = 122
 
-V7_RANDOM_BITS = 60
-"""Bits after the tick in a v7 of ours: the lane, and 52 random ones."""
-
 
 class GregorianFields(NamedTuple):
     """The fields of a v1 or v6. The tick counts from 1582-10-15, as the Gregorian calendar does."""
@@ -47,14 +44,6 @@ class GregorianFields(NamedTuple):
     tick: int
     clock_seq: int
     node: int
-
-
-class V7Fields(NamedTuple):
-    """The fields of a v7: Unix milliseconds, and two fields whose use the RFC leaves open."""
-
-    ms: int
-    rand_a: int
-    rand_b: int
 
 
 def v1(tick: int, clock_seq: int, node: int) -> int:
@@ -101,14 +90,9 @@ def gregorian_fields(value: int) -> GregorianFields:
 
 def v1_to_v6(value: int) -> int:
     """Return the v6 UUID of the fields of a v1."""
-    _require(value, 1)
+    if uuids.version(value) != 1:
+        raise ValueError(f"{uuids.to_text(value)} is not a v1")
     return v6(*gregorian_fields(value))
-
-
-def v6_to_v1(value: int) -> int:
-    """Return the v1 UUID of the fields of a v6."""
-    _require(value, 6)
-    return v1(*gregorian_fields(value))
 
 
 def v3(namespace: int, name: str | bytes) -> int:
@@ -151,28 +135,5 @@ def namespace(text: str) -> int:
 def v4(random: int) -> int:
     """Return the 128 bits of the v4 UUID of 122 random bits, highest first (RFC 9562, 5.4)."""
     check_bits("random", random, V4_RANDOM_BITS)
-    return _split(random >> 74, random >> 62 & 0xFFF, random & (1 << 62) - 1, 4)
-
-
-def v7(ms: int, rand_a: int, rand_b: int) -> int:
-    """Return the 128 bits of the v7 UUID of these fields (RFC 9562, 5.7)."""
-    check_bits("ms", ms, 48)
-    check_bits("rand_a", rand_a, 12)
-    check_bits("rand_b", rand_b, 62)
-    return _split(ms, rand_a, rand_b, 7)
-
-
-def v7_fields(value: int) -> V7Fields:
-    """Return the fields of a v7 UUID."""
-    _require(value, 7)
-    return V7Fields(value >> 80, value >> 64 & 0xFFF, value & (1 << 62) - 1)
-
-
-def _split(high: int, middle: int, low: int, version: int) -> int:
-    """Return the UUID of the 48, 12 and 62 bits around its version and its variant."""
-    return uuids.stamp(high << 80 | middle << 64 | low, version)
-
-
-def _require(value: int, version: int) -> None:
-    if uuids.version(value) != version:
-        raise ValueError(f"{uuids.to_text(value)} is not a v{version}")
+    high, middle, low = random >> 74, random >> 62 & 0xFFF, random & (1 << 62) - 1
+    return uuids.stamp(high << 80 | middle << 64 | low, 4)

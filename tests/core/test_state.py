@@ -1,4 +1,4 @@
-"""The epochs of Snowflakes: which changes are taken, and that those repeat nothing."""
+"""What a state allows: horizons, and the epochs of Snowflakes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,30 @@ from hypothesis import strategies as st
 
 from uuidd.core.ids.snowflake import of_place, places
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
-from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, with_epoch
+from uuidd.core.timeline.state import NO_EPOCHS, Horizon, LaterEpoch, with_epoch
 
 NOW = UNIX_EPOCH + 1_000_000 * TICKS_PER_MS
+
+
+@given(
+    st.integers(0, 9),
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["completed", "failed", "void"]))),
+)
+def test_the_limit_is_the_lowest_mark_that_the_disk_may_hold(
+    stored: int, saves: list[tuple[int, str]]
+) -> None:
+    """A crash at this moment may leave any of them. Void saves were in a folder that is gone."""
+    horizon, disk = Horizon(stored), {stored}
+    for mark, fate in saves:
+        if fate == "void":
+            horizon.void()
+            disk.add(0)
+        horizon.begin_save(mark)
+        disk.add(mark)
+        assert horizon.limit == min(disk)
+        horizon.end_save(mark, completed=fate == "completed")
+        disk = {mark} if fate == "completed" else disk
+        assert horizon.limit == min(disk)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +51,6 @@ def test_an_epoch_is_kept(
 
 
 def test_a_later_epoch_is_refused_and_changes_nothing() -> None:
-    """The refusal tells the one that was used."""
     epochs = {5: 1000}
     with pytest.raises(LaterEpoch) as refused:
         with_epoch(epochs, 5, 1001)

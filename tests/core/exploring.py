@@ -10,9 +10,9 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 from unittest.mock import patch
 
 from tests.judge import Repeated
@@ -80,10 +80,26 @@ class Host:
         """Return the state."""
         raise NotImplementedError
 
-    def close(self) -> None:
-        """Let the daemon stop."""
-        self.timelines.close()
-        self.closed = True
+    def happen_to_daemon(self, what: str) -> None:
+        """Let a move happen that is the same in each world, and has no time."""
+        match what:
+            case "turn volatile":
+                self.timelines.utc.use_volatile("no save")
+            case "void saves":
+                self.timelines.void_saves()
+            case "close":
+                self.timelines.close()
+                self.closed = True
+            case "save completes" | "save fails":
+                self.end_save(completed=what == "save completes")
+            case _:
+                raise AssertionError(what)
+
+    def ends_of_save(self, failures: int) -> Iterator[str]:
+        """Return how the save under way may end."""
+        yield "save completes"
+        if self.failures < failures:
+            yield "save fails"
 
     def write(self, state: State) -> None:
         """Let a save get under way."""
@@ -153,7 +169,10 @@ def _freeze_horizon(horizon: Horizon) -> tuple[int, int]:
 
 
 def _thaw_horizon(at: Iterator[int]) -> Horizon:
-    return Horizon(next(at), or_none(next(at)))
+    horizon = Horizon(next(at))
+    if (mark := or_none(next(at))) is not None:
+        horizon.begin_save(mark)
+    return horizon
 
 
 def byte(number: int | None) -> int:
@@ -166,12 +185,6 @@ def or_none(byte: int) -> int | None:
     return None if byte == NONE else byte
 
 
-# --- all of them
-
-Thaw = Callable[[bytes], Host]
-"""Returns the host that is in a state."""
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """How much was seen."""
@@ -182,17 +195,63 @@ class Seen:
     """The most moves that it takes to come to a state."""
 
 
-@contextmanager
-def constants(values: Mapping[str, object]) -> Iterator[None]:
-    """Let the product's timelines have these *values* for their constants, named MODULE.NAME."""
-    with ExitStack() as undo:
-        for name, value in values.items():
-            undo.enter_context(patch(f"uuidd.core.timeline.{name}", value))
-        yield
+Thaw = Callable[[bytes], Host]
+"""Returns the host that is in a state."""
+
+AnyBounds = TypeVar("AnyBounds", bound=Bounds)
 
 
-def explore(beginnings: Iterable[bytes], thaw: Thaw) -> Seen:
-    """Visit every state. Raises Repeated, with the shortest way there."""
+class World(Generic[AnyBounds]):
+    """A world of *bounds*, which ``python -m module`` explores.
+
+    *begin* returns the states of a host on which the daemon starts for the first time, *thaw* the
+    host that was frozen to some bytes. *units* are the constants of the product's timelines, named
+    MODULE.NAME, that are other ones while this runs.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        bounds: type[AnyBounds],
+        *,
+        units: Callable[[AnyBounds], Mapping[str, object]],
+        begin: Callable[[AnyBounds], Iterable[bytes]],
+        thaw: Callable[[bytes, AnyBounds], Host],
+    ) -> None:
+        self._module, self._bounds = module, bounds
+        self._units, self._begin, self._thaw = units, begin, thaw
+
+    def explore(self, bounds: AnyBounds) -> Seen:
+        """Visit every state. Raises Repeated, with the shortest way there."""
+        with ExitStack() as undo:
+            for name, value in self._units(bounds).items():
+                undo.enter_context(patch(f"uuidd.core.timeline.{name}", value))
+            return _explore(self._begin(bounds), lambda frozen: self._thaw(frozen, bounds))
+
+    def main(self, given: list[str]) -> int:
+        """Visit every state of a world as large as *given* says, and tell how many there are."""
+        prog = f"python -m {self._module}"
+        parser = argparse.ArgumentParser(prog=prog, description=self._bounds.__doc__)
+        hints = get_type_hints(self._bounds)
+        for field in fields(self._bounds):
+            name, hint = f"--{field.name.replace('_', '-')}", hints[field.name]
+            if hint is bool:
+                how: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+            elif hint is int:
+                how = {"type": int, "metavar": "N"}
+            elif isinstance(field.default, tuple):
+                how = {"nargs": "+"}
+            else:
+                how = {"choices": get_args(hint)}
+            parser.add_argument(name, default=field.default, **how)
+        chosen = self._bounds(**vars(parser.parse_args(given)))
+        begun = time.monotonic()
+        seen = self.explore(chosen)
+        sys.stdout.write(f"{chosen}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
+        return 0
+
+
+def _explore(beginnings: Iterable[bytes], thaw: Thaw) -> Seen:
     edge = list(dict.fromkeys(beginnings))
     came_from = dict.fromkeys(edge, b"")
     moves = depth = 0
@@ -212,27 +271,6 @@ def explore(beginnings: Iterable[bytes], thaw: Thaw) -> Seen:
         edge = ahead
         depth += bool(edge)
     return Seen(len(came_from), moves, depth)
-
-
-def main(module: str, bounds: type[Any], explore: Callable[[Any], Seen], given: list[str]) -> int:
-    """Visit every state of a world with the *bounds* of a command line, and tell how many."""
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=bounds.__doc__)
-    hints = get_type_hints(bounds)
-    for field in fields(bounds):
-        name, hint = f"--{field.name.replace('_', '-')}", hints[field.name]
-        if hint is bool:
-            parser.add_argument(name, default=field.default, action=argparse.BooleanOptionalAction)
-        elif hint is int:
-            parser.add_argument(name, default=field.default, type=int, metavar="N")
-        elif isinstance(field.default, tuple):
-            parser.add_argument(name, default=field.default, nargs="+")
-        else:
-            parser.add_argument(name, default=field.default, choices=get_args(hint))
-    chosen = bounds(**vars(parser.parse_args(given)))
-    begun = time.monotonic()
-    seen = explore(chosen)
-    sys.stdout.write(f"{chosen}\n{seen}\n{time.monotonic() - begun:.1f} s\n")
-    return 0
 
 
 def _after(frozen: bytes, thaw: Thaw) -> Iterator[tuple[object, bytes]]:

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from tests.core import exploring
@@ -45,7 +44,7 @@ from tests.core.exploring import (
     FIRST,
     NONE,
     OutOfBounds,
-    Seen,
+    World,
     freeze_ring,
     freeze_steady,
     or_none,
@@ -68,6 +67,9 @@ from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 
 NODE = Node(1 | MULTICAST, "random")
+
+STEPS = ("read UTC and the horizon", "read the token", "use")
+"""What a holder does, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +177,7 @@ class Host(exploring.Host):
             for now in readings:
                 yield Move("begin save", now)
         else:
-            yield Move("save completes")
-            if self.failures < bounds.failures:
-                yield Move("save fails")
+            yield from map(Move, self.ends_of_save(bounds.failures))
         if self.restarts < bounds.restarts:
             for now in readings:
                 for found in range(len(self.disk)):
@@ -187,11 +187,8 @@ class Host(exploring.Host):
         for which, holder in enumerate(self.holders):
             if holder.connected:
                 yield Move("hang up", which=which)
-            if holder.steps == 0:
-                for now in readings:
-                    yield Move("read UTC and the horizon", now, which)
-            else:
-                yield Move("read the token" if holder.steps == 1 else "use", which=which)
+            for now in readings if holder.steps == 0 else [0]:
+                yield Move(STEPS[holder.steps], now, which)
         if bounds.ordered:
             yield from self._moves_of_clocks()
 
@@ -225,19 +222,11 @@ class Host(exploring.Host):
                 self._lease(at)
             case "notice a step back":
                 self.timelines.step_back(0, at=at)
-            case "turn volatile":
-                self.timelines.utc.use_volatile("no save")
-            case "close":
-                self.close()
-            case "void saves":
-                self.timelines.void_saves()
             case "begin save":
                 self._notice(at)
                 self._begin_save(at)
                 if self.bounds.ordered:
                     self.end_save(completed=True)
-            case "save completes" | "save fails":
-                self.end_save(completed=move.what == "save completes")
             case "restart":
                 self.restarts += 1
                 loaded = self.disk[move.which]
@@ -252,8 +241,10 @@ class Host(exploring.Host):
                 holder = self.holders[move.which]
                 holder.connected = False
                 self.timelines.utc.leases.release(holder.lease)
-            case _:
+            case what if what in STEPS:
                 self._step(self.holders[move.which], move)
+            case what:
+                self.happen_to_daemon(what)
         self.holders = [holder for holder in self.holders if self._counts(holder)]
         at = Reading(self.utc, self.elapsed)
         if (
@@ -482,7 +473,7 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
         host.holders.append(_thaw_holder(lane, at, host))
     host._restore(utc, steady)
     if closed:
-        host.close()
+        host.happen_to_daemon("close")
     return host
 
 
@@ -509,24 +500,19 @@ def _thaw_holder(lane: int, at: Iterator[int], host: Host) -> Holder:
     return holder
 
 
-# --- all of them
+def units(bounds: Bounds) -> dict[str, object]:
+    """Return a tolerance of 0, and so few lanes to lease as *bounds* says."""
+    return {
+        "utc.TOLERANCE": 0,
+        "timelines.TOLERANCE": 0,
+        "generation.BLOCK_LANES": 2,
+        "leases.LANES": BLOCK_LANES + bounds.lanes,
+        "leases.RESERVED": bounds.lanes,
+        "leases.PER_USER": bounds.lanes + 1,
+    }
 
 
-def small_units(bounds: Bounds) -> AbstractContextManager[None]:
-    """Let the tolerance be 0, and so few lanes be leased as *bounds* says."""
-    return exploring.constants(
-        {
-            "utc.TOLERANCE": 0,
-            "timelines.TOLERANCE": 0,
-            "generation.BLOCK_LANES": 2,
-            "leases.LANES": BLOCK_LANES + bounds.lanes,
-            "leases.RESERVED": bounds.lanes,
-            "leases.PER_USER": bounds.lanes + 1,
-        }
-    )
-
-
-def beginnings(bounds: Bounds) -> Iterator[bytes]:
+def begin(bounds: Bounds) -> Iterator[bytes]:
     """Return the states of a host on which the daemon starts for the first time."""
     for now in bounds.readings:
         host = Host(bounds)
@@ -535,16 +521,7 @@ def beginnings(bounds: Bounds) -> Iterator[bytes]:
         yield host.freeze()
 
 
-def explore(bounds: Bounds) -> Seen:
-    """Visit every state. Raises Repeated, with the shortest way there."""
-    with small_units(bounds):
-        return exploring.explore(beginnings(bounds), partial(thaw, bounds=bounds))
-
-
-def main(arguments: list[str]) -> int:
-    """Visit every state of a world as large as *arguments* say, and tell how many there are."""
-    return exploring.main("tests.core.leased_world", Bounds, explore, arguments)
-
+WORLD = World("tests.core.leased_world", Bounds, units=units, begin=begin, thaw=thaw)
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(WORLD.main(sys.argv[1:]))

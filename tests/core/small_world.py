@@ -26,9 +26,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from tests.core import exploring
@@ -36,7 +34,7 @@ from tests.core.exploring import (
     FIRST,
     NONE,
     OutOfBounds,
-    Seen,
+    World,
     freeze_ring,
     freeze_steady,
     thaw_marks,
@@ -193,9 +191,7 @@ class Host(exploring.Host):
 
     def _moves_of_saves(self) -> Iterator[Move]:
         if self.flight is not None:
-            yield Move("save completes")
-            if self.failures < self.bounds.failures:
-                yield Move("save fails")
+            yield from map(Move, self.ends_of_save(self.bounds.failures))
             return
         if not self.bounds.steady:
             for now in self.bounds.readings:
@@ -245,26 +241,18 @@ class Host(exploring.Host):
                 self.timelines.utc.short_next = 0
             case "take steady" | "take steady whole":
                 self._take_steady(move.asked, at, whole=move.what == "take steady whole")
-            case "turn volatile":
-                self.timelines.utc.use_volatile("no save")
-            case "void saves":
-                self.timelines.void_saves()
             case "renew":
                 self.renewals += 1
                 self.drawn = move.number
                 self.timelines.renew(at=at, random=self.random)
             case "begin save":
                 self._begin_save(at, move.number)
-            case "save completes":
-                self.end_save(completed=True)
-            case "save fails":
-                self.end_save(completed=False)
-            case "close":
-                self.close()
             case "restart":
                 self.start(move, self.disk[move.found], lost=self.disk[move.found] is None)
-            case _:
+            case "restart, state lost":
                 self._lose(move)
+            case what:
+                self.happen_to_daemon(what)
         steady = self.timelines.steady
         if self.bounds.steady and steady.read(now=at.now, elapsed=self.elapsed) > self.last:
             raise OutOfBounds
@@ -530,23 +518,18 @@ def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
     return steady
 
 
-# --- all of them
+def units(bounds: Bounds) -> dict[str, object]:
+    """Return the tolerance and the 20 s in as few ticks as *bounds* says."""
+    return {
+        "utc.TOLERANCE": bounds.tolerance,
+        "steady.TOLERANCE": bounds.tolerance,
+        "steady.TICKS_PER_SECOND": 1,
+        "steady.LOST_SECONDS": bounds.held,
+        "timelines.FAR": FAR,
+    }
 
 
-def small_units(bounds: Bounds) -> AbstractContextManager[None]:
-    """Let the tolerance and the 20 s be as few ticks as *bounds* says."""
-    return exploring.constants(
-        {
-            "utc.TOLERANCE": bounds.tolerance,
-            "steady.TOLERANCE": bounds.tolerance,
-            "steady.TICKS_PER_SECOND": 1,
-            "steady.LOST_SECONDS": bounds.held,
-            "timelines.FAR": FAR,
-        }
-    )
-
-
-def beginnings(bounds: Bounds) -> Iterator[bytes]:
+def begin(bounds: Bounds) -> Iterator[bytes]:
     """Return the states of a host on which the daemon starts for the first time."""
     for now in bounds.readings:
         for node in bounds.nodes:
@@ -555,16 +538,7 @@ def beginnings(bounds: Bounds) -> Iterator[bytes]:
             yield host.freeze()
 
 
-def explore(bounds: Bounds) -> Seen:
-    """Visit every state. Raises Repeated, with the shortest way there."""
-    with small_units(bounds):
-        return exploring.explore(beginnings(bounds), partial(thaw, bounds=bounds))
-
-
-def main(arguments: list[str]) -> int:
-    """Visit every state of a world as large as *arguments* say, and tell how many there are."""
-    return exploring.main("tests.core.small_world", Bounds, explore, arguments)
-
+WORLD = World("tests.core.small_world", Bounds, units=units, begin=begin, thaw=thaw)
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(WORLD.main(sys.argv[1:]))

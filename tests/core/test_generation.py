@@ -63,9 +63,6 @@ def test_no_tick_leaves_a_lane_twice(begin: int, requests: list[tuple[int, int]]
         free = first + given_count
 
 
-# A generation: number 5 of NODE.
-
-
 def opened(begin: int = 0) -> Generation:
     return Generation(5, node=NODE, begin=begin)
 

@@ -34,8 +34,9 @@ from tests.core.draws import Draws
 from tests.core.host import take
 from tests.judge import Judge, Span, of_block
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import LANES, Block, NoneFree
+from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.fence import Fence
+from uuidd.core.timeline.generation import LANES
 from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
 from uuidd.core.timeline.page import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,7 +48,6 @@ def host() -> Host:
 
 
 def test_a_lease_is_a_lane_of_the_open_generation(host: Host) -> None:
-    """It has a clock sequence of its own, none that blocks have, and its token is in the page."""
     lease = host.leased()
     assert (lease.lane, lease.node) == (BLOCK_LANES, host.utc.node.value)
     assert lease.clock_seq == host.number * LANES + lease.lane
@@ -78,33 +76,15 @@ def test_leases_are_counted(host: Host) -> None:
     assert (host.utc.leases.out, host.utc.leases.granted) == (1, 2)
 
 
-# What holders see
-
-
 @pytest.mark.parametrize(("completed", "shown"), [(True, NOW + 9), (False, NOW)])
 def test_the_horizon_rises_only_when_the_save_has_completed(
     host: Host, completed: bool, shown: int
 ) -> None:
-    """A state that is being written may not reach the disk."""
     host.leased()
     state = host.begun(NOW + 9)
     assert host.horizon == NOW + REACH
     host.ended(state, completed=completed)
     assert host.horizon == shown + REACH
-
-
-def test_a_save_that_reaches_less_far_leaves_the_horizon_where_it_is(host: Host) -> None:
-    """What is shown cannot be taken back, so the state that is saved covers it."""
-    host.leased()
-    state = host.save(NOW - 9)
-    assert host.horizon == NOW + REACH
-    assert state.leases == state.marks[state.generation] == NOW + REACH
-
-
-def test_a_grant_while_a_save_is_under_way_shows_what_both_states_allow(host: Host) -> None:
-    host.begun(NOW, reach=5)
-    host.leased()
-    assert host.horizon == NOW + 5
 
 
 def test_holders_are_told_when_half_of_the_reach_is_used(host: Host) -> None:
@@ -125,9 +105,6 @@ def test_a_save_that_raises_no_horizon_leaves_that_tick_where_it_is(
         host.close()
     host.ended(host.begun(NOW + HALF // 2), completed=closed)
     assert (host.page[DUE_AT], host.horizon) == (NOW + HALF, NOW + REACH)
-
-
-# The end of a lease
 
 
 @pytest.mark.parametrize("now", [NOW + REACH, NOW + 2 * REACH])
@@ -159,16 +136,6 @@ def test_when_utc_was_set_back_all_leases_end(host: Host) -> None:
     assert host.set_back() == 2
     assert (host.tokens, host.utc.leases.out) == ({}, 0)
     assert host.set_back() == 0
-
-
-def test_after_a_step_back_no_lease_begins_before_what_was_shown(host: Host) -> None:
-    """Steady ids hold the lane and the tick, and those ticks may have been used."""
-    host.leased()
-    host.set_back()
-    # Until then steady leads.
-    assert refusal(host, NOW + TOLERANCE) == ("floor", REACH - TOLERANCE)
-    host.save(NOW + REACH)
-    assert host.leased(NOW + REACH).begin == NOW + REACH
 
 
 def test_no_lease_out_before_a_step_back_is_no_floor_after_it(host: Host) -> None:
@@ -243,20 +210,6 @@ def test_after_a_stop_steady_goes_on_past_what_holders_may_have_used(
     assert begun.steady_ticks(1, at)[0] == first
 
 
-def test_another_generation_has_no_leases_of_the_one_before(host: Host) -> None:
-    """A step back that only a request notices ends them too, and its mark covers them."""
-    host.leased()
-    host.take_utc(1)
-    left = host.number
-    back = NOW - REACH
-    host.utc.switch(now=back)
-    assert host.number != left
-    assert host.tokens == {}
-    # The disk allows it nothing yet, and after that the floor holds.
-    assert host.save(back).marks[left] == NOW + REACH
-    assert refusal(host, back) == ("floor", 2 * REACH)
-
-
 def test_the_horizon_of_a_generation_left_behind_bounds_no_other(host: Host) -> None:
     """What holders could see of the first counts for its mark, and not for the next one's."""
     host.leased()
@@ -265,9 +218,6 @@ def test_the_horizon_of_a_generation_left_behind_bounds_no_other(host: Host) -> 
     state = host.save(NOW - REACH, reach=5)
     assert state.marks[state.generation] == NOW - REACH + 5
     assert state.leases == NOW + REACH
-
-
-# Clones
 
 
 class Watched(list[int]):
@@ -284,7 +234,6 @@ class Watched(list[int]):
 
 
 def test_a_renewal_moves_the_epoch_and_ends_all_leases(host: Host) -> None:
-    """So holders of leases, of blocks and of random bits drop all of them."""
     host.leased()
     assert (host.utc.leases.epoch, host.page[EPOCH_AT]) == (0, 0)
     host.utc.leases.renew()
@@ -312,9 +261,6 @@ def test_nothing_but_a_renewal_moves_the_epoch(host: Host) -> None:
     host.utc.switch(now=NOW - REACH)
     host.void_saves()
     assert host.page[EPOCH_AT] == 0
-
-
-# Refusals
 
 
 def loaded(mark: int, *, steady: int = 0, leases: int = 0) -> State:
@@ -366,7 +312,6 @@ def test_nothing_is_leased_after_the_close(host: Host) -> None:
 
 
 def test_one_user_may_hold_half_of_the_lanes(host: Host) -> None:
-    """The others are for others, and a lane that is let go from now on rests until the horizon."""
     for _ in range(PER_USER):
         host.leased()
     assert refusal(host) == ("user", REACH)
@@ -383,7 +328,6 @@ def test_lanes_that_rest_count_for_their_user(host: Host) -> None:
 
 
 def test_who_has_too_many_waits_for_the_lane_that_is_free_first(host: Host) -> None:
-    """Lanes that were let go at different times rest until different horizons."""
     first, second, *_ = [host.leased() for _ in range(PER_USER)]
     host.utc.leases.release(first)
     host.save(NOW + HALF)
@@ -415,9 +359,6 @@ def test_all_lanes_can_be_leased_and_no_more(host: Host) -> None:
     assert refusal(host, uid=3) == ("lanes", REACH)
 
 
-# Saves
-
-
 @pytest.mark.parametrize(
     ("closed", "held", "marks"),
     [
@@ -445,23 +386,6 @@ def test_the_state_keeps_what_holders_may_go_on_to_use(
     assert host.tokens == tokens
 
 
-def test_a_save_under_way_at_a_stop_may_still_raise_the_horizon(host: Host) -> None:
-    """Then the exact marks cover it."""
-    host.leased()
-    state = host.begun(NOW + 9)
-    host.close()
-    host.ended(state)
-    assert host.save(NOW + 9).leases == host.horizon == NOW + 9 + REACH
-
-
-def test_the_floor_is_saved_until_the_end(host: Host) -> None:
-    """UTC may come back before it at any time."""
-    again = Host(host.save(), at=NOW + 2 * REACH)
-    assert again.save(NOW + 2 * REACH).leases == NOW + 3 * REACH
-    again.close()
-    assert again.save(NOW).leases == NOW + REACH
-
-
 def test_after_saves_were_void_nothing_is_leased_before_one_completes(host: Host) -> None:
     """The folder was moved away, and a start would find none of them."""
     host.leased()
@@ -481,14 +405,3 @@ def test_use_by_holders_is_use_until_the_next_save_begins(host: Host) -> None:
         happens()
         used.append(host.used)
     assert used == [False, True, False, True, False, True]
-
-
-# Over a restart
-
-
-def test_after_a_crash_no_lease_begins_before_what_was_shown(host: Host) -> None:
-    """Holders go on with the page of the daemon that is gone. Blocks do not wait."""
-    host.leased()
-    again = Host(replace(host.save(), steady=NOW), at=NOW + 1)
-    assert refusal(again, NOW + 1) == ("floor", REACH - 1)
-    assert again.take_utc(1, NOW + 1).first == NOW + 1

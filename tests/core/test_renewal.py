@@ -144,9 +144,6 @@ def test_a_volatile_node_is_drawn_anew_too(host: Host) -> None:
     assert host.utc.volatile.node & ~MULTICAST >= 500
 
 
-# The save
-
-
 def test_nothing_is_given_out_before_a_save(host: Host) -> None:
     """A crash would otherwise bring the node back that the copy has too."""
     host.renew(at=NOW, random=draws())
@@ -192,9 +189,6 @@ def test_the_opening_is_told_with_its_reason(host: Host) -> None:
     host.utc.new_openings()
     host.renew(at=NOW, random=draws())
     assert [new.reason for new in host.utc.new_openings()] == ["the machine was cloned"]
-
-
-# Leases and steady
 
 
 @pytest.mark.parametrize("unsaved", [False, True])
@@ -260,9 +254,6 @@ def test_steady_never_goes_back(host: Host) -> None:
         save(host, at)
 
 
-# Snowflakes
-
-
 def test_a_worker_number_set_by_hand_is_not_used_any_more() -> None:
     """The copy has it too, and nothing else tells two Snowflakes apart. No later start uses it."""
     host = Host(fence=Fence(5))
@@ -293,9 +284,6 @@ def test_a_claimed_number_is_dropped(go_on: bool) -> None:
     assert save(host).worker is None
     with pytest.raises(NoNumber):
         host.steady_ticks(1, after(1), fenced=True)
-
-
-# Soon after another one
 
 
 def test_a_renewal_that_needs_no_save_gives_out_at_once(host: Host) -> None:

@@ -215,12 +215,6 @@ def test_what_begins_as_a_request_is_malformed_with_its_msgid(
     assert caught.value.msgid == msgid
 
 
-@pytest.mark.parametrize(("data", "request_"), MESSAGES)
-@pytest.mark.parametrize("garbage", [b"\xc1", b"\x00", b"\xff" * 40, b"\x90", TAKE[1:]])
-def test_a_request_before_garbage_is_given(data: bytes, request_: Request, garbage: bytes) -> None:
-    assert whole(data + garbage) == ([request_], b"", True)
-
-
 def test_the_first_byte_tells_the_protocols_apart() -> None:
     assert LIBUUID_FIRST.isdisjoint(RPC_FIRST)
     assert all(data[0] in RPC_FIRST for data in (TAKE, STATUS, NOTE, LONG_HEADS))
@@ -239,12 +233,6 @@ def test_a_request_may_have_as_many_bytes_as_the_limit_and_no_more(limit: int) -
         found, rest, malformed = whole(data, limit)
         assert (len(found), rest, malformed) == (count, b"", not count)
         assert repr(in_pieces(byte_by_byte(data), limit)) == repr((found, rest, malformed))
-
-
-def test_the_limit_holds_for_each_request_among_others() -> None:
-    assert len(whole(TAKE + request_of(LIMIT) + TAKE)[0]) == 3
-    found, _, malformed = whole(TAKE + request_of(LIMIT + 1) + TAKE)
-    assert (len(found), malformed) == (1, True)
 
 
 def test_an_unfinished_request_of_the_limit_is_waited_for() -> None:

@@ -109,13 +109,6 @@ def test_a_wait_for_a_lost_mark_is_no_lead() -> None:
         steady.take(1, now=NOW + 5, elapsed=5)
 
 
-def test_the_lead_is_one_again_once_a_lost_mark_is_passed() -> None:
-    steady = Steady(None, now=NOW, elapsed=0, lost=True)
-    save(steady, now=NOW + HELD)
-    steady.take(1, now=NOW + HELD, elapsed=1)
-    assert steady.lead(now=NOW, elapsed=1) == HELD
-
-
 @pytest.mark.parametrize(("mark", "horizon"), [(NOW - 5, NOW - 5), (NOW + 5, NOW + 5), (None, 0)])
 def test_the_stored_mark_counts_as_saved(mark: int | None, horizon: int) -> None:
     assert Steady(mark, now=NOW, elapsed=0).horizon.limit == horizon
@@ -142,15 +135,6 @@ def test_a_clock_that_was_ahead_while_nothing_was_given_holds_nothing_up() -> No
     assert steady.lead(now=NOW + 9, elapsed=9) == 0
     assert steady.take(1, now=NOW + 9, elapsed=9) == (NOW + 9, 1)
     assert save(steady, now=NOW + 10, elapsed=10) == NOW + 10 + REACH
-
-
-def test_after_a_step_back_ticks_come_at_half_speed() -> None:
-    steady = saved()
-    assert steady.take(1, now=NOW, elapsed=0) == (NOW, 1)
-    with pytest.raises(NoneFree):
-        steady.take(1, now=NOW - BACK, elapsed=1)
-    assert steady.take(9, now=NOW - BACK, elapsed=2) == (NOW + 1, 1)
-    assert steady.take(9, now=NOW - BACK, elapsed=10) == (NOW + 2, 4)
 
 
 def test_waiting_gives_nothing_until_utc_is_back() -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from tests.core.host import BARE_REACH, EPOCH, NOW, REACH, Host
 from uuidd.core.ids.places import Origin
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.fence import FOREVER, Claim, Fence
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoNumber
+from uuidd.core.timeline.outcomes import Closed, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import FAR, Reading
 
@@ -28,29 +27,6 @@ def test_a_block_of_steady_has_what_its_kinds_need(worker: int | None) -> None:
 def test_a_block_tells_what_ids_are_made_with() -> None:
     assert SteadyBlock(1, 1, 9, 5, EPOCH).origin == Origin(9, worker=5, epoch=EPOCH)
     assert Block(1, 1, 77, 9).origin == Origin(9, clock_seq=77)
-
-
-def test_a_refusal_of_one_timeline_leaves_the_other_alone() -> None:
-    host = Host()
-    host.steady_ticks(1)
-    with pytest.raises(NoneFree):
-        host.steady_ticks(5, NOW + 3, whole=True)
-    assert host.take_utc(5, NOW + 3, whole=True)[:2] == (NOW - 1, 5)
-    assert host.steady_ticks(3, NOW + 3, whole=True) == (NOW + 1, 3)
-
-
-def test_a_step_back_goes_on_in_steady_and_opens_a_generation_in_utc() -> None:
-    host = Host()
-    before = host.take_utc(1)
-    host.steady_ticks(1)
-    at = Reading(NOW - TICKS_PER_SECOND, 10)
-    with pytest.raises(NeedsSave):
-        host.take_utc(1, at)
-    host.save(at)
-    after = host.take_utc(1, at)
-    assert after.first == at.now
-    assert after.clock_seq != before.clock_seq
-    assert host.steady_ticks(1, at) == (NOW + 5, 1)
 
 
 def test_one_state_has_the_marks_of_both() -> None:
@@ -102,18 +78,6 @@ def test_a_clean_stop_saves_the_exact_marks_of_both() -> None:
     assert again.steady_ticks(99, NOW + 9)[0] == NOW + 3
 
 
-def test_a_crash_costs_steady_its_lead() -> None:
-    """The next start begins at the horizon, past UTC, and leads it from then."""
-    host = Host()
-    host.steady_ticks(1)
-    again = Host(host.save(), at=NOW + 1)
-    assert again.steady_ticks(99, NOW + 1)[0] == NOW + REACH
-    assert again.steady.lead(now=NOW + 1, elapsed=0) == REACH - 1
-
-
-# The fence
-
-
 def claimed(number: int | None = None) -> Host:
     """Return a host whose fence holds CLAIM."""
     host = Host(fence=Fence(number))
@@ -149,7 +113,6 @@ def test_snowflakes_have_the_number_of_the_claim() -> None:
 def test_snowflakes_wait_until_there_is_room_in_the_span_of_the_claim(
     count: int, whole: bool, now: int
 ) -> None:
-    """The holder before has used the ticks before it."""
     host = claimed()
     with pytest.raises(NoneFree) as none:
         host.steady_ticks(count, NOW + now, whole=whole, fenced=True)
@@ -169,7 +132,6 @@ def test_past_the_end_of_the_claim_there_are_no_snowflakes() -> None:
 
 @pytest.mark.parametrize("host", [claimed(), Host()], ids=["closed", "none"])
 def test_without_a_number_there_are_no_snowflakes(host: Host) -> None:
-    """After a fence was closed, the register may say that its number is free."""
     host.fence.close()
     assert host.fence.number is None
     with pytest.raises(NoNumber):

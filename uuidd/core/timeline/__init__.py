@@ -25,12 +25,10 @@ Nothing here reads a clock, draws a random number, writes a file or logs a line:
 what another program uses are arguments; the state to save and the openings to log are results.
 """
 
-from uuidd.core.timeline.generation import GENERATIONS, LANES, Generation, Lane
+from uuidd.core.timeline.generation import Generation, Lane
 from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, NoneFree, SteadyBlock
 
 __all__ = [
-    "GENERATIONS",
-    "LANES",
     "MAX_BLOCK",
     "Block",
     "Generation",

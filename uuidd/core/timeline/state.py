@@ -115,10 +115,9 @@ class Horizon:
 
     __slots__ = ("in_flight", "limit", "saved")
 
-    def __init__(self, saved: int = 0, in_flight: int | None = None) -> None:
-        self.saved = saved
-        self.in_flight = in_flight
-        self.limit = saved if in_flight is None else min(saved, in_flight)
+    def __init__(self, saved: int = 0) -> None:
+        self.saved = self.limit = saved
+        self.in_flight: int | None = None
 
     def begin_save(self, mark: int) -> None:
         """Count *mark* as possibly on the disk from now on.

@@ -101,16 +101,16 @@ def parse(method: Any, params: Any) -> Take | Make | Bare:
         given = len(params)
         if given > 4:
             raise _too_many(params, "take takes timeline, count, whole and wait")
-        timeline = _known("timeline", params, 0, TIMELINES)
-        count = _count(params, 1, MAX_BLOCK)
+        timeline = _known("timeline", params, TIMELINES)
+        count = _count(params, MAX_BLOCK)
         whole = _flag("whole", params[2]) if given > 2 else False
         return Take(timeline, count, whole, _flag("wait", params[3]) if given > 3 else True)
     if method == "make":
         given = len(params)
         if given > 3:
             raise _too_many(params, "make takes kind, count and wait")
-        kind = _known("kind", params, 0, KINDS)
-        count = _count(params, 1, MAX_MAKE) if given > 1 else 1
+        kind = _known("kind", params, KINDS)
+        count = _count(params, MAX_MAKE) if given > 1 else 1
         return Make(kind, count, _flag("wait", params[2]) if given > 2 else True)
     if type(method) is str and method in _BARE:
         if params:
@@ -248,10 +248,11 @@ def unpack_lease(result: Any) -> Lease:
     raise ValueError(f"{_show(result)} is not a lease")
 
 
-def _count(params: list[Any], index: int, most: int) -> int:
-    if len(params) <= index:
+def _count(params: list[Any], most: int) -> int:
+    """Return the second param, a count."""
+    if len(params) < 2:
         raise RefusedError("bad_params", f"count is missing; it must be 1 to {most}")
-    count = params[index]
+    count = params[1]
     if type(count) is not int or not 1 <= count <= most:
         raise RefusedError("bad_params", f"count is {_show(count)}; it must be an int, 1 to {most}")
     return count
@@ -263,14 +264,15 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _known(name: str, params: list[Any], index: int, names: Collection[str]) -> str:
-    if len(params) <= index:
+def _known(name: str, params: list[Any], names: Collection[str]) -> str:
+    """Return the first param, one of the *names*."""
+    if not params:
         raise RefusedError("bad_params", f"{name} is missing; there are {', '.join(names)}")
-    value = params[index]
+    value = params[0]
     if type(value) is bytes:
         value = _text(value)
     if type(value) is not str or value not in names:
-        shown = _show(params[index])
+        shown = _show(params[0])
         raise RefusedError("bad_params", f"{name} is {shown}; there are {', '.join(names)}")
     return value
 

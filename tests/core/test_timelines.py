@@ -10,7 +10,7 @@ from tests.core.host import BARE_REACH, EPOCH, NOW, REACH, Host
 from uuidd.core.ids.places import Origin
 from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.fence import FOREVER, Claim, Fence
-from uuidd.core.timeline.outcomes import Closed, NoNumber
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import FAR, Reading
 
@@ -47,6 +47,14 @@ def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
     state = host.begun()
     assert state.steady == NOW + lead + (BARE_REACH if far else REACH)
     assert [*state.marks.values()] == [NOW + REACH]
+
+
+@pytest.mark.parametrize("take", [Host.take_utc, Host.steady_ticks])
+def test_nothing_is_given_out_before_the_save_has_completed(take: Callable[..., object]) -> None:
+    host = Host(saved=False)
+    host.begun()
+    with pytest.raises(NeedsSave):
+        take(host, 1)
 
 
 @pytest.mark.parametrize("take", [Host.take_utc, Host.steady_ticks])

@@ -10,8 +10,9 @@ from typing import Any
 
 import trio
 
-from tests.daemon.fakes import Inside
+from tests.daemon.fakes import BEGIN, Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
 from uuidd.core.timeline.timelines import Reading, Timelines
@@ -20,22 +21,23 @@ from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Found, Holder, Meta, Record
 from uuidd.fleet.registers import Freed, Registers
-from uuidd.server.saver import Saver
 
 META = Meta("0123456789abcdef", TWITTER_EPOCH)
 WINDOW, HOLD = 600, 300
 """Of the hosts, in seconds."""
+
+NOW = UNIX_EPOCH + BEGIN * TICKS_PER_SECOND
+"""The tick at which the clock of a test's first host begins."""
 
 
 @dataclass
 class Engine(Registers):
     """The registers of a fleet in memory, which all hosts of a test share.
 
-    An answer takes *slow* seconds.
-    While *away* says why, no question is answered; while *hanging*, none for three seconds. While
-    *broken* is an error, each question raises it. The next writes are done
-    and not answered while *losing* is true. While *mute*, nobody is told of a number that is free.
-    *looks* counts those at all registers.
+    An answer takes *slow* seconds. While *away* says why, no question is answered; while *hanging*,
+    none for three seconds. While *broken* is an error, each question raises it. Writes are done and
+    not answered while *losing*, and only noted in *late* while *delaying*. While *mute*, nobody is
+    told of a number that is free. *looks* counts those at all registers.
     """
 
     found: Meta | None = META
@@ -45,9 +47,11 @@ class Engine(Registers):
     hanging: bool = False
     broken: Exception | None = None
     losing: bool = False
-    questions: int = 0
-    told: Freed = field(default_factory=lambda: Freed(0, None))
+    delaying: bool = False
+    late: list[tuple[int, Record, Found | None]] = field(default_factory=list)
     mute: bool = False
+    told: Freed = field(default_factory=lambda: Freed(0, None))
+    questions: int = 0
     looks: int = 0
     writes: int = 0
     name: str = "the engine"
@@ -91,6 +95,9 @@ class Engine(Registers):
 
     async def write(self, number: int, record: Record, found: Found | None) -> Found:
         """See ``Registers``."""
+        if self.delaying:
+            self.late.append((number, record, found))
+            raise Away("no answer")
         await self._asked()
         if self.kept.get(number) != found:
             raise Changed
@@ -99,6 +106,11 @@ class Engine(Registers):
             raise Away("the answer was lost")
         return self.kept[number]
 
+    async def freed(self) -> Freed:
+        """See ``Registers``."""
+        await self._asked()
+        return self.told
+
     def replace(self, number: int, record: Record) -> None:
         """Do a write."""
         self.writes += 1
@@ -106,24 +118,24 @@ class Engine(Registers):
         if not (record.held or record.reserved or self.mute):
             self.told = Freed(self.told.count + 1, number)
 
-    async def freed(self) -> Freed:
-        """See ``Registers``."""
-        await self._asked()
-        return self.told
+    def change(self, number: int, **fields: Any) -> None:
+        """Change some fields of a register, as another host does."""
+        self.replace(number, replace(self.kept[number].record, **fields))
+
+    def let_go(self, number: int) -> None:
+        """Let a number go, as its holder does, which has used little of it."""
+        self.change(number, until=5, held=False)
 
     def steal(self, number: int, host: str = "thief") -> None:
         """Let another host take a number, whoever has it."""
-        record = replace(self.kept[number].record, claim="f" * 16, host=host)
-        self.kept[number] = Found(record, "stolen")
+        self.change(number, claim="f" * 16, host=host)
 
 
 class Host:
     """A host that is to have one of the numbers *low* to *high*, with what its state has.
 
-    *how* is as in ``Inside``.
-
-    While *saving* is an event, a save for which the host waits is over when it is set; *kept* is
-    what such a save holds of the number.
+    *how* is as in ``Inside``. While *saving* is an event, a save for which the host waits is over
+    when it is set; *kept* is what such a save holds of the number.
     """
 
     def __init__(
@@ -138,23 +150,17 @@ class Host:
         seed: int = 7,
         **how: Any,
     ) -> None:
-        self.name = name
         self.saves = 0
         self.saving: trio.Event | None = None
         self.kept: Kept = None
 
-        def keeper(timelines: Timelines, read: Callable[[], Reading], _: Saver) -> Keeper:
+        def keeper(timelines: Timelines, read: Callable[[], Reading], _: object) -> Keeper:
             timelines.fence.had = had
             if claim is not None:
                 timelines.fence.keep(claim)
             return Keeper(
                 Fleet(parse("folder:///fleet"), Access(), WINDOW, HOLD, low, high),
-                TWITTER_EPOCH,
-                timelines,
-                read,
-                self._save,
-                self._saved,
-                Holder(name),
+                *(TWITTER_EPOCH, timelines, read, self._save, self._saved, Holder(name)),
                 connect=engine.connected,
                 random=Random(seed),
             )

@@ -1,28 +1,35 @@
-"""A host's worker number in a fleet: claimed, renewed, away, fenced, and let go."""
+"""A host's worker number in a fleet: claimed, renewed, away, fenced, let go, and forgotten."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import trio
-from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside, awaited
-from tests.daemon.fleet import META, WINDOW, Engine, Host
+from tests.daemon.fakes import UID, awaited
+from tests.daemon.fleet import META, NOW, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
+from uuidd.fleet.administering import Administrator
 from uuidd.fleet.fences import begin_fence, static_status
 from uuidd.fleet.keeper import POLL_SECONDS, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
-from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.record import Found, Holder, Meta, Record
 from uuidd.server.trust import Quality
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+BACK = 6.0
+"""Within so many seconds a host asks again after a question without an answer."""
+
+HALF = WINDOW / 2 + 10
+"""After so many seconds each host has renewed its claim once."""
 
 
 @pytest.fixture
@@ -31,12 +38,32 @@ def engine() -> Engine:
     return Engine()
 
 
+@pytest.fixture
+def claim(engine: Engine) -> Claim:
+    """A claim to 17 that the engine has, as a state holds it: of a while ago, and for a while."""
+    claim = Claim(META.id, 17, "b" * 16, NOW - 10**9, NOW + 100 * TICKS_PER_SECOND)
+    engine.replace(17, Record(claim.token, claim.until, held=True, host="db1"))
+    return claim
+
+
 def register(engine: Engine, host: Host) -> Record:
     """Return what the engine has of the host's number."""
     return engine.kept[host.claim.number].record
 
 
-async def test_a_new_host_claims_a_number(engine: Engine, autojump_clock: MockClock) -> None:
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the lines of the log that are warnings or worse."""
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+def has_no_snowflake(host: Host) -> bool:
+    """Return whether the host refuses Snowflakes, and makes another steady kind."""
+    with pytest.raises(NoNumber):
+        host.take()
+    return host.take(fenced=False).worker is None
+
+
+async def test_a_new_host_claims_a_number(engine: Engine) -> None:
     host = Host(engine)
     async with host.running():
         assert host.take().worker == host.number
@@ -52,12 +79,11 @@ async def test_a_request_for_snowflakes_waits_for_the_claim(engine: Engine) -> N
     async with host.inside.saving(), trio.open_nursery() as nursery:
         nursery.start_soon(host.keeper.run)
 
-        async def claimed() -> None:
+        async def claimed(saved: trio.Event) -> None:
             await trio.sleep(SAVE_WAIT / 2)
-            assert host.saving is not None
-            host.saving.set()
+            saved.set()
 
-        nursery.start_soon(claimed)
+        nursery.start_soon(claimed, host.saving)
         block = await awaited(host.inside.allocator.take("snowflake", 1, False, uid=UID))
         assert block.worker == host.number  # type: ignore[union-attr]
         assert trio.current_time() == pytest.approx(SAVE_WAIT / 2)
@@ -107,8 +133,8 @@ async def test_a_host_that_others_outran_looks_again_soon() -> None:
 
 async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) -> None:
     """R1: also if that lies ahead of this host's clock; it waits then."""
-    ahead = Inside().clock.now() + 5 * TICKS_PER_SECOND
-    engine.kept[3] = Found(Record("a" * 16, ahead, held=False), 1)
+    ahead = NOW + 5 * TICKS_PER_SECOND
+    engine.replace(3, Record("a" * 16, ahead, held=False))
     host = Host(engine, low=3, high=3)
     async with host.running():
         assert host.claim.begin == ahead
@@ -130,22 +156,23 @@ async def test_a_claim_is_renewed_when_half_of_the_window_is_over(engine: Engine
         await trio.sleep(WINDOW / 2 - early - 10)
         assert engine.questions == questions
         await trio.sleep(early + 20)
-        assert host.claim.until > before
-        assert host.claim.until == register(engine, host).until
+        assert before < host.claim.until == register(engine, host).until
 
 
 async def test_hosts_that_started_together_renew_apart(engine: Engine) -> None:
     """So that a fleet does not ask all at once, for ever."""
-    hosts = [Host(engine, f"db{seed}", seed=seed) for seed in range(8)]
+    hosts = [Host(engine, seed=seed) for seed in range(8)]
     async with trio.open_nursery() as nursery:
         for host in hosts:
             nursery.start_soon(host.keeper.run)
         await trio.sleep(1)
-        first = {host.name: host.claim.until for host in hosts}
+        first = [host.claim.until for host in hosts]
         await trio.sleep(WINDOW / 2 - WINDOW / SPREAD / 2)
-        renewed = [host.claim.until > first[host.name] for host in hosts]
+        assert {host.claim.until > until for host, until in zip(hosts, first, strict=True)} == {
+            True,
+            False,
+        }
         nursery.cancel_scope.cancel()
-    assert set(renewed) == {True, False}
 
 
 async def test_an_error_of_an_engines_library_is_one_without_an_answer(engine: Engine) -> None:
@@ -157,7 +184,7 @@ async def test_an_error_of_an_engines_library_is_one_without_an_answer(engine: E
             "the folder /fleet does not answer (KeyError: 'mod_revision')"
         )
         engine.broken = None
-        await trio.sleep(6)
+        await trio.sleep(BACK)
         assert host.take().worker == host.number
 
 
@@ -171,16 +198,14 @@ async def test_a_silent_engine_stops_snowflakes_at_the_fence_and_nothing_else(
         await trio.sleep(WINDOW - 10)
         assert host.take().worker == host.number
         await trio.sleep(20)
-        with pytest.raises(NoNumber):
-            host.take()
-        assert host.take(fenced=False).worker is None
+        assert has_no_snowflake(host)
         why = host.inside.timelines.fence.why
         assert why.startswith(f"worker number {host.number} was reserved until ")
         assert why.endswith(
             "and the folder /fleet does not answer (connection refused); all other kinds go on"
         )
         engine.away = ""
-        await trio.sleep(6)
+        await trio.sleep(BACK)
         assert host.take().worker == host.number
 
 
@@ -196,22 +221,15 @@ async def test_the_log_tells_of_a_silent_engine_four_times_and_of_its_return(
             engine.away = "no route"
             await trio.sleep(2 * WINDOW)
             engine.away = ""
-            await trio.sleep(6)
+            await trio.sleep(BACK)
     said = [record.getMessage().split(":")[0] for record in caplog.records]
     assert said == ["away", "away", "away", "back"] * 2
 
 
-def before_restart(engine: Engine, number: int = 17) -> Claim:
-    """Return a claim that the engine has, as a state holds it: of a while ago, and for a while."""
-    now = Inside().clock.now()
-    claim = Claim(META.id, number, "b" * 16, now - 10**9, now + 100 * TICKS_PER_SECOND)
-    engine.kept[number] = Found(Record(claim.token, claim.until, held=True, host="db1"), 1)
-    return claim
-
-
-async def test_a_restart_goes_on_while_the_engine_is_silent(engine: Engine) -> None:
-    """R4: at once, and up to the stored end only."""
-    claim = before_restart(engine)
+async def test_a_restart_goes_on_up_to_the_stored_end_while_the_engine_is_silent(
+    engine: Engine, claim: Claim
+) -> None:
+    """R4: at once."""
     engine.away = "connection refused"
     host = Host(engine, claim=claim)
     async with host.running():
@@ -227,10 +245,9 @@ def test_the_claim_of_a_state_waits_for_the_engine() -> None:
 
 
 async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
-    engine: Engine,
+    engine: Engine, claim: Claim
 ) -> None:
     """It waits for a confirmation first, for a copy of its state may ask for it too."""
-    claim = before_restart(engine)
     engine.hanging = True
     host = Host(engine, claim=claim)
     async with trio.open_nursery() as nursery:
@@ -244,9 +261,8 @@ async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_restart_confirms_its_claim_under_a_new_token(engine: Engine) -> None:
+async def test_a_restart_confirms_its_claim_under_a_new_token(engine: Engine, claim: Claim) -> None:
     """So a copy of its state cannot go on with it, too."""
-    claim = before_restart(engine)
     host = Host(engine, claim=claim)
     async with host.running():
         assert host.number == 17
@@ -254,17 +270,15 @@ async def test_a_restart_confirms_its_claim_under_a_new_token(engine: Engine) ->
         assert host.claim.begin == claim.begin
 
 
-async def test_a_copy_of_a_state_takes_another_number(engine: Engine) -> None:
+async def test_a_copy_of_a_state_takes_another_number(engine: Engine, claim: Claim) -> None:
     """The one whose write comes second makes no Snowflakes with the number that both began with."""
-    claim = before_restart(engine)
     first, second = Host(engine, claim=claim), Host(engine, "copy", low=17, high=18, claim=claim)
-    engine.kept[18] = Found(Record("e" * 16, claim.until, held=True), 1)
+    engine.replace(18, Record("e" * 16, claim.until, held=True))
     async with first.running(), second.running():
         assert first.take().worker == 17
-        with pytest.raises(NoNumber):
-            second.take()
+        assert has_no_snowflake(second)
         assert second.keeper.status()["fenced"] == 1
-        await engine.write(18, Record("e" * 16, 5, held=False), engine.kept[18])
+        engine.let_go(18)
         await trio.sleep(POLL_SECONDS[1] + 0.1)
         assert second.take().worker == 18
 
@@ -287,7 +301,7 @@ async def test_a_lost_answer_to_a_renewal_does_not_move_the_fence(engine: Engine
     async with host.running():
         before = host.claim.until
         engine.losing = True
-        await trio.sleep(WINDOW / 2 + 10)
+        await trio.sleep(HALF)
         assert register(engine, host).until > before == host.claim.until
         engine.losing = False
         await trio.sleep(10)
@@ -299,27 +313,23 @@ async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
 ) -> None:
     host = Host(engine, low=3, high=4)
     async with host.running():
-        before = host.claim
+        before, other = host.claim, 7 - host.claim.number
         engine.steal(before.number, "db7")
-        engine.kept[7 - before.number] = Found(
-            Record("c" * 16, host.inside.clock.now() + 10**12, held=True), 1
-        )
-        await trio.sleep(WINDOW / 2 + 10)
+        engine.replace(other, Record("c" * 16, NOW + 10**12, held=True))
+        await trio.sleep(HALF)
         assert host.claim == before
         assert host.take().worker == before.number
         assert host.keeper.status()["state"] == "fenced"
-        other = engine.kept[7 - before.number]
-        released = replace(other.record, until=0, held=False)
-        await engine.write(7 - before.number, released, other)
+        engine.let_go(other)
         await trio.sleep(POLL_SECONDS[1] + 0.1)
-        assert host.number == 7 - before.number
-    [line] = [record.getMessage() for record in caplog.records if "fenced" in record.getMessage()]
+        assert host.number == other
+    [line] = [line for line in warnings(caplog) if "fenced" in line]
     assert f"worker number {before.number} of db1 was taken by db7" in line
 
 
 async def test_a_clean_stop_frees_the_number_exactly(engine: Engine) -> None:
     """R5: the next host begins at the first tick that this one did not give out."""
-    first, second = Host(engine, low=3, high=3), Host(engine, "db2", low=3, high=3)
+    first, second = Host(engine, low=3, high=3), Host(engine, low=3, high=3)
     async with first.running():
         last = first.take().first
         await first.stop()
@@ -333,9 +343,9 @@ async def test_a_stop_whose_state_was_not_saved_releases_nothing(engine: Engine)
     """R6: the state that stands has the claim, and the next start may go on with it."""
     host = Host(engine)
     async with host.running():
-        before = register(engine, host)
+        before = dict(engine.kept)
         await host.stop(saved=False)
-        assert [found.record for found in engine.kept.values()] == [before]
+        assert engine.kept == before
 
 
 @pytest.mark.parametrize(("why", "what"), [("away", "no route"), ("broken", KeyError("kvs"))])
@@ -352,11 +362,10 @@ async def test_a_stop_while_the_engine_is_silent_keeps_the_claim(
 
 
 async def test_a_host_takes_over_the_reserved_number_that_it_had_by_hand(engine: Engine) -> None:
-    engine.kept[5] = Found(Record("d" * 16, 0, held=False, reserved=True), 1)
-    host, other = Host(engine, had=5), Host(engine, "db2", low=5, high=5)
+    engine.replace(5, Record("d" * 16, 0, held=False, reserved=True))
+    host, other = Host(engine, had=5), Host(engine, low=5, high=5)
     async with other.running():
-        assert other.number is None
-        assert other.keeper.status()["state"] == "full"
+        assert (other.number, other.keeper.status()["state"]) == (None, "full")
         async with host.running():
             assert host.number == 5
 
@@ -388,31 +397,26 @@ async def test_a_fleet_without_a_number_for_this_host_names_the_way_out(
         assert host.keeper.status()["why"] == why
         assert host.number is None
         engine.found = META
-        await trio.sleep(6)
+        await trio.sleep(BACK)
         assert host.number is not None
 
 
-async def test_a_claim_of_another_fleet_is_not_used_once_that_is_known(engine: Engine) -> None:
-    """The URL was changed between two starts."""
-    claim = replace(before_restart(engine), namespace="9" * 16)
-    host = Host(engine, claim=claim)
-    async with host.running():
-        assert host.claim.namespace == META.id
-        assert host.number != 17
-
-
-async def test_a_claim_of_another_fleet_is_not_used_while_this_one_is_full(engine: Engine) -> None:
+@pytest.mark.parametrize("silent", [False, True])
+async def test_a_claim_of_another_fleet_is_not_used_once_that_is_known(
+    engine: Engine, claim: Claim, silent: bool
+) -> None:
     """It was, while the engine was silent. In this fleet 17 may be another host's."""
-    claim = replace(before_restart(engine), namespace="9" * 16)
-    host = Host(engine, low=17, high=17, claim=claim)
     engine.steal(17)
-    engine.away = "connection refused"
+    engine.away = "connection refused" if silent else ""
+    host = Host(engine, low=17, high=17, claim=replace(claim, namespace="9" * 16))
     async with host.running():
-        assert host.take().worker == 17
+        assert host.number == (17 if silent else None)
         engine.away = ""
-        await trio.sleep(6)
-        with pytest.raises(NoNumber):
-            host.take()
+        await trio.sleep(BACK)
+        assert has_no_snowflake(host)
+        engine.let_go(17)
+        await trio.sleep(BACK)
+        assert host.claim.namespace == META.id
 
 
 @pytest.mark.parametrize(("number", "state"), [(None, "none"), (0, "static")])
@@ -445,3 +449,157 @@ async def test_the_status_has_the_time_from_a_question_to_its_answer(engine: Eng
     standing.answered(0.00123456)
     assert (standing.state, standing.trouble) == ("claiming", "")
     assert standing.status(None, fenced=False)["round_trip_seconds"] == 0.001235
+
+
+async def raise_registers(engine: Engine, host: Host) -> int:
+    """Do what ``uuidd workers raise`` does, at the time of a host; return where numbers begin."""
+    administrator = Administrator(engine, Holder("admin"), host.inside.clock.now())
+    _, until = await administrator.raise_all(WINDOW * TICKS_PER_SECOND, cut_off=True)
+    return until
+
+
+async def test_without_raising_a_number_claimed_after_the_backup_is_two_hosts(
+    engine: Engine,
+) -> None:
+    """It looks free; so this is what the administrator prevents."""
+    host, other = Host(engine, low=3, high=3), Host(engine, low=3, high=3)
+    async with host.running():
+        engine.kept = {}
+        async with other.running():
+            assert host.number == other.number == 3
+            assert host.claim.begin <= other.take().first < host.claim.until
+
+
+async def test_with_raising_it_begins_after_the_time_of_its_host(engine: Engine) -> None:
+    """The host goes on until then; both claim a number again afterwards."""
+    host, other = Host(engine, low=3, high=4), Host(engine, low=3, high=4)
+    async with host.running():
+        last = host.claim
+        engine.kept = {}
+        begin = await raise_registers(engine, host)
+        assert last.until <= begin
+        async with other.running():
+            await trio.sleep(HALF)
+            assert (host.claim, other.number) == (last, None)
+            assert host.take().worker == last.number
+            await trio.sleep(WINDOW)
+            assert {host.number, other.number} == {3, 4}
+            assert min(host.claim.begin, other.claim.begin) >= begin
+            assert min(host.take().first, other.take().first) >= begin
+
+
+async def test_a_host_that_the_backup_knows_keeps_its_number_through_raising(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = Host(engine, low=3, high=3)
+    async with host.running():
+        backup, first = dict(engine.kept), host.claim
+        await trio.sleep(WINDOW)
+        assert host.claim.until > first.until
+        engine.kept = backup
+        await raise_registers(engine, host)
+        await trio.sleep(WINDOW)
+        assert (host.claim.token, host.claim.begin) == (first.token, first.begin)
+        assert host.take().worker == 3
+    assert warnings(caplog) == []
+
+
+def forget_registers(engine: Engine) -> None:
+    """Restore a backup that was made right after the fleet was."""
+    engine.kept.clear()
+
+
+def forget_renewals(engine: Engine) -> None:
+    """Restore a backup in which the time of each host ends a while earlier."""
+    for number, found in engine.kept.items():
+        engine.change(number, until=found.record.until - 10**9)
+
+
+def has_namespace(meta: Meta | None) -> Callable[[Engine], None]:
+    """Return what loses the namespace, and makes another one."""
+
+    def change(engine: Engine) -> None:
+        engine.kept.clear()
+        engine.found = meta
+
+    return change
+
+
+forget_all = has_namespace(None)
+
+LOST = (
+    "the folder /fleet has lost writes, as after a restore from a backup, so worker number ",
+    " is written there again; two hosts may have another number, so cut off all hosts from the"
+    " engine, run uuidd workers raise folder:///fleet --worker-window 600s on its machine, with"
+    " the longest window of all hosts, and then let the hosts reach the engine again",
+)
+GONE = (
+    "the fleet of worker number ",
+    " only; run uuidd workers init folder:///fleet with the options of the first time,"
+    " except --new",
+)
+ANEW = (
+    "worker number ",
+    " was claimed in another fleet than the folder /fleet has now: namespace=0123456789abcdef",
+)
+OTHER_EPOCH = (
+    "the fleet's Snowflakes count from 0, and --epoch is 1288834974657; ",
+    "start uuidd with --epoch 0",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (forget_registers, LOST),
+        (forget_renewals, LOST),
+        (forget_all, GONE),
+        (has_namespace(replace(META, id="9" * 16)), ANEW),
+        (has_namespace(replace(META, id="9" * 16, epoch=0)), OTHER_EPOCH),
+    ],
+    ids=["registers", "renewals", "all", "anew", "epoch"],
+)
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_an_engine_that_forgot_is_told_of_in_one_line(
+    engine: Engine,
+    change: Callable[[Engine], None],
+    line: tuple[str, str],
+    restarted: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All other kinds go on, before and after the host's time with its number is over."""
+
+    async def goes_on(host: Host) -> None:
+        for seconds in (HALF, WINDOW):
+            assert host.take(fenced=False).count == 1
+            await trio.sleep(seconds)
+        assert host.take(fenced=False).count == 1
+
+    host = Host(engine)
+    async with host.running():
+        change(engine)
+        if not restarted:
+            await goes_on(host)
+    if restarted:
+        host = Host(engine, claim=host.claim)
+        async with host.running():
+            await goes_on(host)
+    [said] = warnings(caplog)
+    begin, end = line
+    assert (said.startswith(begin), said.endswith(end)) == (True, True), said
+
+
+async def test_a_host_whose_fleet_is_gone_goes_on_until_its_time_is_over(engine: Engine) -> None:
+    """And not longer; the refusal names the command that makes the fleet anew."""
+    host = Host(engine)
+    async with host.running():
+        forget_all(engine)
+        await trio.sleep(HALF)
+        assert host.take().worker == host.number
+        assert host.keeper.status()["namespace"] == META.id
+        await trio.sleep(WINDOW)
+        assert has_no_snowflake(host)
+        assert host.inside.timelines.fence.why.endswith(
+            "run uuidd workers init folder:///fleet with the options of the first time, except"
+            " --new; all other kinds go on"
+        )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import replace
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside
-from tests.daemon.fleet import HOLD, WINDOW, Engine, Host
+from tests.daemon.fleet import HOLD, NOW, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.fleet.keeper import ALL_SECONDS, POLL_SECONDS, SHARE_SECONDS, UNTOLD_SECONDS
 from uuidd.fleet.record import Found, Record
@@ -23,37 +21,28 @@ SOON = POLL_SECONDS[1] + 0.1
 
 
 @pytest.fixture
-async def engine(autojump_clock: MockClock) -> Engine:
+def engine() -> Engine:
     """A fleet whose numbers 3 to 5 others have, for a while and ever longer."""
     engine = Engine()
-    now = Inside().clock.now()
     for number in range(3, 6):
-        until = now + (WINDOW + number) * TICKS_PER_SECOND
-        record = Record(f"{number:016x}", until, held=True, host=f"db{number}")
-        engine.kept[number] = Found(record, "of another host")
+        until = NOW + (WINDOW + number) * TICKS_PER_SECOND
+        engine.replace(number, Record(f"{number:016x}", until, held=True, host=f"db{number}"))
     return engine
 
 
-def hosts(engine: Engine, count: int) -> list[Host]:
-    """Return so many hosts that are to have one of these numbers."""
-    return [Host(engine, f"new{each}", low=3, high=5, seed=each) for each in range(count)]
-
-
-async def let_go(engine: Engine, number: int) -> None:
-    """Let a number go, as its holder does."""
-    found = engine.kept[number]
-    await engine.write(number, replace(found.record, until=5, held=False), found)
+@pytest.fixture
+async def host(engine: Engine, autojump_clock: MockClock) -> Host:
+    """A host that is to have one of these numbers."""
+    return Host(engine, low=3, high=5)
 
 
 def renew(engine: Engine) -> None:
     """Lengthen all claims by a window."""
     for number, found in engine.kept.items():
-        until = found.record.until + WINDOW * TICKS_PER_SECOND
-        engine.kept[number] = Found(replace(found.record, until=until), "renewed")
+        engine.change(number, until=found.record.until + WINDOW * TICKS_PER_SECOND)
 
 
-async def test_the_refusal_says_which_number_is_next_and_when(engine: Engine) -> None:
-    (host,) = hosts(engine, 1)
+async def test_the_refusal_says_which_number_is_next_and_when(host: Host) -> None:
     async with host.running():
         why = (
             "no worker number of 3 to 5 is free; number 3 may be next, at 2027-01-15T08:15:04Z if"
@@ -63,10 +52,14 @@ async def test_the_refusal_says_which_number_is_next_and_when(engine: Engine) ->
         assert host.inside.timelines.fence.why == f"{why}; all other kinds go on"
 
 
+def found(until: int, *, held: bool = False, reserved: bool = False) -> Found:
+    """Return a register as it was read."""
+    return Found(Record("0" * 16, until, held=held, reserved=reserved), "1")
+
+
 def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
-    reserved = Found(Record("0" * 16, 5, held=False, reserved=True), "1")
-    later, sooner = (Found(Record("0" * 16, until, held=True), "1") for until in (9, 8))
-    registers: dict[int, Found | str] = {3: "garbage", 4: reserved, 5: later, 6: sooner}
+    registers: dict[int, Found | str] = {3: "garbage", 4: found(5, reserved=True)}
+    registers |= {5: found(9, held=True), 6: found(8, held=True)}
     due = next_due(registers, [2, 3, 4, 5, 6], hold=0)
     assert due is not None
     assert due.number == 6
@@ -74,17 +67,14 @@ def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
 
 def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
     """One whose ticks begin a minute ahead was used by a wrong clock."""
-    free, ahead = (Found(Record("0" * 16, until, held=False), "1") for until in (5, FAR + 6))
-    founds: dict[int, Found | str] = {3: "garbage", 4: ahead, 5: free}
-    tried = candidates(founds, [3, 4, 5], steady=5, hold=0)
-    assert tried == [(5, free)]
+    registers: dict[int, Found | str] = {3: "garbage", 4: found(FAR + 6), 5: found(5)}
+    assert candidates(registers, [3, 4, 5], steady=5, hold=0) == [(5, found(5))]
 
 
 async def test_the_log_says_once_that_all_are_taken(
-    engine: Engine, caplog: pytest.LogCaptureFixture
+    engine: Engine, host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    (host,) = hosts(engine, 1)
     async with host.running():
         before = host.keeper.status()["why"]
         renew(engine)
@@ -93,10 +83,7 @@ async def test_the_log_says_once_that_all_are_taken(
     assert [record.getMessage() for record in caplog.records] == [before]
 
 
-async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(
-    engine: Engine,
-) -> None:
-    (host,) = hosts(engine, 1)
+async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(host: Host) -> None:
     async with host.running():
         await trio.sleep(WINDOW + HOLD + 3 - 1.1)
         assert host.number is None
@@ -106,7 +93,7 @@ async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(
 
 async def test_many_hosts_that_wait_ask_little(engine: Engine) -> None:
     """Each looks at all numbers once in a minute or two; of one that is let go, each reads that."""
-    many = hosts(engine, 60)
+    many = [Host(engine, low=3, high=5, seed=seed) for seed in range(60)]
     async with contextlib.AsyncExitStack() as stack:
         for host in many:
             await stack.enter_async_context(host.running())
@@ -115,7 +102,7 @@ async def test_many_hosts_that_wait_ask_little(engine: Engine) -> None:
         assert engine.looks - before <= 10 * len(many)
         renew(engine)
         before, looks = engine.questions, engine.looks
-        await let_go(engine, 4)
+        engine.let_go(4)
         await trio.sleep(SOON)
         assert [host.number for host in many if host.number is not None] == [4]
         assert engine.looks - looks <= len(many) * SOON / ALL_SECONDS + 5
@@ -124,22 +111,22 @@ async def test_many_hosts_that_wait_ask_little(engine: Engine) -> None:
 
 async def test_numbers_that_are_let_go_at_once_are_all_found(engine: Engine) -> None:
     """Though a host hears of the last one only."""
-    many = hosts(engine, 3)
-    async with many[0].running(), many[1].running(), many[2].running():
+    one, two, three = (Host(engine, low=3, high=5, seed=seed) for seed in range(3))
+    async with one.running(), two.running(), three.running():
         await trio.sleep(10)
         for number in (3, 4, 5):
-            # At once, so that no host runs between two of them.
-            engine.replace(number, replace(engine.kept[number].record, until=5, held=False))
+            engine.let_go(number)
         await trio.sleep(2 * UNTOLD_SECONDS)
-        assert {host.number for host in many} == {3, 4, 5}
+        assert {one.number, two.number, three.number} == {3, 4, 5}
 
 
-async def test_a_number_of_which_nobody_is_told_is_found_all_the_same(engine: Engine) -> None:
+async def test_a_number_of_which_nobody_is_told_is_found_all_the_same(
+    engine: Engine, host: Host
+) -> None:
     """As one that a daemon let go whose connection ended then."""
     engine.mute = True
-    (host,) = hosts(engine, 1)
     async with host.running():
-        await let_go(engine, 4)
+        engine.let_go(4)
         await trio.sleep(2 * ALL_SECONDS + 1)
         assert host.number == 4
 
@@ -151,16 +138,13 @@ async def test_a_number_that_is_let_go_is_that_of_a_host_which_may_have_it_soon(
     host = Host(engine, low=3, high=4)
     async with host.running():
         await trio.sleep(20)
-        await let_go(engine, 5)
-        await trio.sleep(SOON)
-        assert host.number is None
-        await let_go(engine, 4)
-        await trio.sleep(SOON)
-        assert host.number == 4
+        for number, then in ((5, None), (4, 4)):
+            engine.let_go(number)
+            await trio.sleep(SOON)
+            assert host.number == then
 
 
-async def test_a_host_that_waits_stops_at_once(engine: Engine) -> None:
-    (host,) = hosts(engine, 1)
+async def test_a_host_that_waits_stops_at_once(engine: Engine, host: Host) -> None:
     async with host.running():
         before = dict(engine.kept)
         with trio.fail_after(0.1):

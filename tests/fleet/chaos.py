@@ -18,28 +18,30 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgpack
 import trio
 
+from tests.fleet.fleets import Fleet
 from tests.fleet.proxy import Proxy
-from tests.fleet.servers import KINDS, AnyEngine, access_to, power_cut, running
+from tests.fleet.servers import KINDS, Server, running
 from tests.fleet.spans import Seen
 from tests.rig import Daemon
 from tests.system.fake_time import FakeTime
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.fleet.address import Access, parse
+from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away, Changed
-from uuidd.fleet.record import Meta, Record
-from uuidd.fleet.registers import connect
+from uuidd.fleet.record import Record
 
 OFFSETS = (0.0, -4.0, 2.5, 0.0, 5.0)
 """Of the hosts' clocks, in seconds; there are as many hosts."""
 
-NUMBERS = 3
-WINDOW, HOLD = "2s", "2s"
+LOW, HIGH = 3, 5
+"""The numbers of the fleet."""
+
 PAUSE_SECONDS = 0.01
 """Between two blocks that one caller takes."""
 
@@ -47,44 +49,47 @@ PAUSE_SECONDS = 0.01
 class Host:
     """A daemon with a clock of its own, which reaches the engine through a proxy."""
 
-    def __init__(self, index: int, daemon: Daemon, proxy: Proxy, seen: Seen) -> None:
-        self.name = f"host {index}"
-        self.daemon = daemon
-        self.proxy = proxy
+    def __init__(self, index: int, fleet: Fleet, proxy: Proxy, place: Path, seen: Seen) -> None:
+        clock = FakeTime(place)
+        clock.set(OFFSETS[index])
+        own = fleet.url
+        for (_, port), through in zip(parse(own).hosts, proxy.ports, strict=True):
+            own = own.replace(f"127.0.0.1:{port}", f"127.0.0.1:{through}")
+        self.daemon = Daemon(
+            f"--worker={own}",
+            *fleet.options[1:],
+            environment=clock.environment if OFFSETS[index] else {},
+            fresh=True,
+        )
+        self._name = f"host {index}"
+        self._proxy = proxy
         self._seen = seen
+        self._over = False
 
-    async def take(self) -> None:
-        """Take blocks for Snowflakes until cancelled."""
-        while True:
-            with suppress(OSError, trio.BrokenResourceError, EOFError), trio.move_on_after(5):
-                async with await trio.open_unix_socket(self.daemon.socket) as stream:
-                    await self._take(stream)
-            await trio.sleep(0.05)
+    def end(self) -> None:
+        """End the daemon, and note what it said."""
+        self._over = True
+        with suppress(OSError):
+            os.kill(self.daemon.pid, signal.SIGCONT)
+        self.daemon.__exit__()
+        for line in self.daemon.lines:
+            for word in ("claimed", "resumed", "taken", "released"):
+                self._seen.counts[f"log:{word}"] += word in line
 
-    async def _take(self, stream: trio.SocketStream) -> None:
-        unpacker = msgpack.Unpacker()
-        request = msgpack.packb([0, 1, "take", ["snowflake", 500]])
-        while True:
-            await stream.send_all(request)
-            answer = None
-            while answer is None:
-                data = await stream.receive_some(65536)
-                if not data:
-                    raise EOFError
-                unpacker.feed(data)
-                answer = next(iter(unpacker), None)
-            _, _, error, result = answer
-            if error is None and result["worker"] is not None:
-                first, count = result["first"], result["count"]
-                self._seen.use(result["worker"], first, first + count, self.name)
-                self._seen.counts["blocks"] += 1
-            elif error is not None:
-                self._seen.refusals[str(error)[:150]] += 1
-            await trio.sleep(PAUSE_SECONDS)
-
-    async def in_thread(self, what: Callable[[], object]) -> None:
-        """Do what blocks, such as a start."""
-        await trio.to_thread.run_sync(what)
+    def take(self) -> None:
+        """Take blocks for Snowflakes until the end."""
+        while not self._over:
+            with suppress(OSError, EOFError), self.daemon.connect() as connection:
+                while True:
+                    _, _, error, block = connection.ask("take", "snowflake", 500)
+                    if error is not None:
+                        self._seen.refusals[str(error)[:150]] += 1
+                    elif block["worker"] is not None:
+                        end = block["first"] + block["count"]
+                        self._seen.use(block["worker"], block["first"], end, self._name)
+                        self._seen.counts["blocks"] += 1
+                    time.sleep(PAUSE_SECONDS)
+            time.sleep(0.05)
 
     async def disturb(self, dice: random.Random) -> None:
         """Let one fault after the other happen to this host."""
@@ -111,139 +116,106 @@ class Host:
             os.kill(self.daemon.pid, signal.SIGCONT)
 
     async def _crash(self, dice: random.Random) -> None:
-        await self.in_thread(self.daemon.kill)
+        await trio.to_thread.run_sync(self.daemon.kill)
         await trio.sleep(dice.uniform(0, 3))
-        await self.in_thread(self.daemon.start)
+        await trio.to_thread.run_sync(self.daemon.start)
 
     async def _lose_state(self, _: random.Random) -> None:
-        await self.in_thread(self.daemon.kill)
+        await trio.to_thread.run_sync(self.daemon.kill)
         shutil.rmtree(self.daemon.state)
         self.daemon.state.mkdir()
-        await self.in_thread(self.daemon.start)
+        await trio.to_thread.run_sync(self.daemon.start)
 
     async def _restart(self, _: random.Random) -> None:
-        await self.in_thread(self.daemon.stop)
-        await self.in_thread(self.daemon.start)
+        await trio.to_thread.run_sync(self.daemon.stop)
+        await trio.to_thread.run_sync(self.daemon.start)
 
     async def _hold(self, dice: random.Random) -> None:
-        self.proxy.hold()
+        self._proxy.hold()
         await trio.sleep(dice.uniform(0.3, 5))
-        self.proxy.deliver()
+        self._proxy.deliver()
 
     async def _hold_and_crash(self, dice: random.Random) -> None:
         """What the daemon wrote is delivered after its end, to the engine of its successor."""
-        self.proxy.hold()
+        self._proxy.hold()
         await trio.sleep(dice.uniform(0.5, 2))
-        await self.in_thread(self.daemon.kill)
-        await self.in_thread(self.daemon.start)
+        await trio.to_thread.run_sync(self.daemon.kill)
+        await trio.to_thread.run_sync(self.daemon.start)
         await trio.sleep(dice.uniform(0, 3))
-        self.proxy.deliver()
+        self._proxy.deliver()
 
     async def _cut(self, dice: random.Random) -> None:
-        self.proxy.hold()
+        self._proxy.hold()
         await trio.sleep(dice.uniform(0, 1))
-        await self.proxy.cut()
+        await self._proxy.cut()
         await trio.sleep(dice.uniform(0, 2))
-        self.proxy.deliver()
+        self._proxy.deliver()
 
 
-async def steal(url: str, access: Access, dice: random.Random, seen: Seen) -> None:
+async def steal(fleet: Fleet, dice: random.Random, seen: Seen) -> None:
     """Take numbers from live hosts, use them whole, and let most of them go again."""
-    async with connect(parse(url), access) as engine:
+    async with fleet.connect() as registers:
         while True:
             await trio.sleep(dice.uniform(0.3, 1.5))
-            number = dice.randrange(NUMBERS)
-            claim = Record(secrets.token_hex(8), 0, held=True, host="thief")
-            begin = 0
-            try:
-                await engine.meta()
-                found = await engine.read(number)
+            number = dice.randint(LOW, HIGH)
+            # If a write without an answer is done all the same, the ticks are nobody's.
+            with suppress(Away, Changed):
+                await registers.meta()
+                found = await registers.read(number)
                 if found is None:
                     continue
-                begin = found.record.until
-                until = max(begin, _now()) + int(dice.uniform(0.1, 1) * TICKS_PER_SECOND)
-                claim = Record(claim.claim, until, held=True, host="thief")
-                found = await engine.write(number, claim, found)
-            except (Away, Changed):
-                # If it was done all the same, the ticks are nobody's.
-                continue
-            seen.use(number, begin, claim.until, "thief")
-            seen.counts["stolen"] += 1
-            if dice.random() < 0.8:
-                with suppress(Away, Changed):
-                    free = Record(claim.claim, claim.until, held=False, host="thief")
-                    await engine.write(number, free, found)
+                begin, now = found.record.until, UNIX_EPOCH + time.time_ns() // 100
+                until = max(begin, now) + int(dice.uniform(0.1, 1) * TICKS_PER_SECOND)
+                claim = Record(secrets.token_hex(8), until, held=True, host="thief")
+                found = await registers.write(number, claim, found)
+                seen.use(number, begin, until, "thief")
+                seen.counts["stolen"] += 1
+                if dice.random() < 0.8:
+                    await registers.write(number, replace(claim, held=False), found)
 
 
-async def break_nodes(engine: AnyEngine, dice: random.Random, seen: Seen) -> None:
+async def break_nodes(engine: Server, dice: random.Random, seen: Seen) -> None:
     """Kill one node of the engine after the other, and start it again."""
     while True:
         await trio.sleep(dice.uniform(3, 8))
-        node = dice.choice(list(engine.nodes.running))
-        await trio.to_thread.run_sync(power_cut, engine, node)
+        node = dice.choice(list(engine.running))
+        await trio.to_thread.run_sync(engine.power_cut, node)
         seen.counts["fault:node"] += 1
         await trio.sleep(dice.uniform(0.2, 1.5))
         await trio.to_thread.run_sync(engine.start, node)
 
 
-def _now() -> int:
-    return UNIX_EPOCH + time.time_ns() // 100
-
-
-async def _chaos(engine: AnyEngine, folder: Path, seconds: float, seed: int) -> Seen:
+async def _chaos(engine: Server, folder: Path, seconds: float, fleet: Fleet, seed: int) -> Seen:
     seen, dice = Seen(), random.Random(seed)
-    url = engine.url("uuidd/prod")
-    access = access_to(engine, folder)
-    options = [f"--worker-secret={access.secret}"] if access.secret else []
-    async with connect(parse(url), access) as coordinator:
-        await coordinator.meta()
-        meta = Meta(secrets.token_hex(8), 1288834974657, 0, NUMBERS - 1)
-        await coordinator.create(meta, {})
     hosts: list[Host] = []
     try:
         with trio.move_on_after(seconds):
             async with trio.open_nursery() as nursery:
-                for index, offset in enumerate(OFFSETS):
-                    proxy = Proxy([port for _, port in parse(url).hosts])
+                for index in range(len(OFFSETS)):
+                    proxy = Proxy([port for _, port in parse(fleet.url).hosts])
                     await nursery.start(proxy.run)
-                    own = url
-                    for (_, port), through in zip(parse(url).hosts, proxy.ports, strict=True):
-                        own = own.replace(f"127.0.0.1:{port}", f"127.0.0.1:{through}")
                     place = folder / f"host-{index}"
                     place.mkdir()
-                    clock = FakeTime(place)
-                    clock.set(offset)
-                    daemon = Daemon(
-                        f"--worker={own}",
-                        f"--worker-window={WINDOW}",
-                        f"--worker-hold={HOLD}",
-                        *options,
-                        environment=clock.environment if offset else {},
-                        fresh=True,
-                    )
-                    host = Host(index, daemon, proxy, seen)
+                    host = Host(index, fleet, proxy, place, seen)
                     hosts.append(host)
-                    await host.in_thread(daemon.start)
-                    nursery.start_soon(host.take)
+                    await trio.to_thread.run_sync(host.daemon.start)
+                    nursery.start_soon(
+                        partial(trio.to_thread.run_sync, host.take, abandon_on_cancel=True)
+                    )
                     nursery.start_soon(host.disturb, random.Random(dice.random()))
-                nursery.start_soon(steal, url, access, random.Random(dice.random()), seen)
+                nursery.start_soon(steal, fleet, random.Random(dice.random()), seen)
                 nursery.start_soon(break_nodes, engine, random.Random(dice.random()), seen)
     finally:
         for host in hosts:
-            with suppress(OSError):
-                os.kill(host.daemon.pid, signal.SIGCONT)
-            host.daemon.__exit__()
-            for line in host.daemon.lines:
-                for word in ("claimed", "resumed", "taken", "released"):
-                    if word in line:
-                        seen.counts[f"log:{word}"] += 1
+            host.end()
     return seen
 
 
 def run(name: str, seconds: float, seed: int, *, say: Callable[[str], object] = str) -> Seen:
     """Return what was seen in so many seconds of chaos with the engine *name*."""
     with running(KINDS[name]) as engine, TemporaryDirectory(prefix="uuidd-", dir="/tmp") as path:
-        seen = trio.run(_chaos, engine, Path(path), seconds, seed)
+        fleet = Fleet(engine, Path(path), HIGH)
+        seen = trio.run(_chaos, engine, Path(path), seconds, fleet, seed)
     for line, count in seen.refusals.most_common(8):
         say(f"{count:6}  {line}")
     say(seen.report())

@@ -11,7 +11,7 @@ A step is one of the letters in STEPS and a host's number.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
@@ -25,33 +25,31 @@ NOBODY = Holder()
 NAMESPACE, NUMBER = "a fleet", 17
 
 
+def claimed(record: Record | None, token: str, steady: int) -> tuple[Record, int]:
+    """Return the record of a new claim, and the tick at which the claim begins."""
+    return rules.claimed(record, token=token, until=steady + WINDOW, holder=NOBODY, now=steady)
+
+
+def released(record: Record, claim: Claim, reached: int) -> Record:
+    """Return the record that lets the number go."""
+    return rules.released(record, claim, reached=reached, now=0)
+
+
+@dataclass(frozen=True)
 class Rules:
-    """The rules that the hosts go by: the product's. A subclass weakens one of them."""
+    """The rules that the hosts go by: the product's, where no weaker one is given.
 
-    replaces_what_was_read = True
-    needs_an_answer = True
-    saves_before_it_lets_go = True
+    *until* is the tick before which ticks may be given out once a record is confirmed.
+    """
 
-    def claimed(self, record: Record | None, token: str, steady: int) -> tuple[Record, int]:
-        """Return the record of a new claim, and the tick at which the claim begins."""
-        until = steady + WINDOW
-        return rules.claimed(record, token=token, until=until, holder=NOBODY, now=steady)
-
-    def until(self, written: Record, steady: int) -> int:
-        """Return the tick before which ticks may be given out once *written* is confirmed."""
-        return written.until
-
-    def resumed(self, claim: Claim, mark: int) -> Claim:
-        """Return the claim for a restart."""
-        return claim.resumed(mark)
-
-    def is_ours(self, record: Record | None, claim: Claim) -> bool:
-        """Whether the register still has this claim."""
-        return rules.is_ours(record, claim)
-
-    def released(self, record: Record, claim: Claim, reached: int) -> Record:
-        """Return the record that lets the number go."""
-        return rules.released(record, claim, reached=reached, now=0)
+    claimed: Callable[[Record | None, str, int], tuple[Record, int]] = claimed
+    until: Callable[[Record, int], int] = lambda written, steady: written.until
+    resumed: Callable[[Claim, int], Claim] = Claim.resumed
+    is_ours: Callable[[Record | None, Claim], bool] = rules.is_ours
+    released: Callable[[Record, Claim, int], Record] = released
+    replaces_what_was_read: bool = True
+    needs_an_answer: bool = True
+    saves_before_it_lets_go: bool = True
 
 
 class Stored(NamedTuple):

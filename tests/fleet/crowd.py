@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 import trio
 
 from tests.daemon.fakes import Inside
-from tests.fleet.servers import KINDS, AnyEngine, access_to, running
+from tests.fleet.servers import KINDS, Server, running
 from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.timeline.fence import Fence
@@ -33,20 +33,20 @@ START_SECONDS = 60.0
 """In which all hosts must have a number, on a busy machine."""
 
 
-@dataclass(slots=True)
-class Crowd:
-    """What was seen of so many *hosts*, which all had a number after so many *seconds*."""
+class Crowd(NamedTuple):
+    """The numbers of all hosts, and in how many *seconds* of the wall and the processor."""
 
-    hosts: int
-    seconds: float
     numbers: list[int]
+    seconds: float
+    cpu_seconds: float
     writes_to_claim: int
     writes_per_second: float
 
     def report(self) -> str:
         """Return all of it as text."""
         return (
-            f"{self.hosts} hosts: {len(set(self.numbers))} numbers within {self.seconds:.2f} s,"
+            f"{len(self.numbers)} hosts: {len(set(self.numbers))} numbers within"
+            f" {self.seconds:.2f} s, {self.cpu_seconds:.2f} s of the processor,"
             f" {self.writes_to_claim} writes; then {self.writes_per_second:.2f} writes a second"
         )
 
@@ -71,53 +71,46 @@ async def _counted(address: Address, access: Access) -> AsyncIterator[Registers]
         engine.close()
 
 
-def _keeper(url: str, access: Access, index: int, window: float) -> tuple[Keeper, Fence]:
-    clock = Clock()
+def _keeper(fleet: Fleet, index: int) -> tuple[Keeper, Fence]:
+    clock, fence = Clock(), Fence()
     at = clock.read()
     steady = Steady(None, now=at.now, elapsed=at.elapsed)
-    timelines = Timelines(Inside().timeline, steady, fence=Fence(), epoch=TWITTER_EPOCH)
+    timelines = Timelines(Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH)
     keeper = Keeper(
-        Fleet(parse(url), access, window, window, 0, 1023),
-        TWITTER_EPOCH,
-        timelines,
-        clock.read,
-        lambda: None,
-        trio.lowlevel.checkpoint,
+        *(fleet, TWITTER_EPOCH, timelines, clock.read, lambda: None, trio.lowlevel.checkpoint),
         Holder(f"host-{index}"),
         connect=_counted,
         random=Random(index),
     )
-    return keeper, timelines.fence
+    return keeper, fence
 
 
-async def _start(url: str, access: Access, hosts: int, window: float, seconds: float) -> Crowd:
-    async with connect(parse(url), access) as engine:
-        await engine.meta()
-        await engine.create(Meta("0123456789abcdef", TWITTER_EPOCH), {})
-    made = [_keeper(url, access, index, window) for index in range(hosts)]
+async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:
+    async with connect(fleet.address, fleet.access) as registers:
+        await registers.create(Meta("0123456789abcdef", TWITTER_EPOCH), {})
+    made = [_keeper(fleet, index) for index in range(hosts)]
     Counted.writes = 0
     async with trio.open_nursery() as nursery:
-        begun = time.monotonic()
+        begun, cpu = time.monotonic(), time.process_time()
         for keeper, _ in made:
             nursery.start_soon(keeper.run)
         with trio.fail_after(START_SECONDS):
             for keeper, fence in made:
                 while fence.number is None:
                     await keeper.renewed()
-        took = time.monotonic() - begun
+        took, cpu = time.monotonic() - begun, time.process_time() - cpu
         claimed, Counted.writes = Counted.writes, 0
         await trio.sleep(seconds)
         rate = Counted.writes / seconds if seconds else 0.0
         numbers = [fence.number for _, fence in made if fence.number is not None]
         nursery.cancel_scope.cancel()
-    return Crowd(hosts, took, numbers, claimed, rate)
+    return Crowd(numbers, took, cpu, claimed, rate)
 
 
-def run(engine: AnyEngine, hosts: int, *, window: float, seconds: float) -> Crowd:
+def run(engine: Server, hosts: int, *, window: float = 600, seconds: float = 0) -> Crowd:
     """Return what is seen when so many hosts start at once, and then hold for so many seconds."""
-    return trio.run(
-        _start, engine.url("uuidd/crowd"), access_to(engine, engine.folder), hosts, window, seconds
-    )
+    address, access = parse(engine.url("uuidd/crowd")), engine.access(engine.folder)
+    return trio.run(_start, Fleet(address, access, window, window, 0, 1023), hosts, seconds)
 
 
 def main() -> int:

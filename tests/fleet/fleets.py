@@ -11,12 +11,12 @@ from typing import Any
 
 import trio
 
-from tests.fleet.servers import AnyEngine, access_to
+from tests.fleet.servers import Server
 from tests.rig import Daemon, until
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.fleet.address import Access, parse
+from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away, Changed
-from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.record import Found, Meta
 from uuidd.fleet.registers import Registers, connect
 
 SECONDS = 30.0
@@ -26,25 +26,21 @@ SECONDS = 30.0
 class Fleet:
     """A namespace with the numbers 3 to *high* in an engine, and the options of its daemons."""
 
-    def __init__(self, engine: AnyEngine, folder: Path, high: int) -> None:
-        self.engine = engine
+    def __init__(self, engine: Server, folder: Path, high: int = 3) -> None:
         self.url = engine.url(f"uuidd/{secrets.token_hex(4)}")
-        self._access: Access = access_to(engine, folder)
-        self.namespace = parse(self.url).path.strip("/")
+        self.access = engine.access(folder)
+        secret = self.access.secret
+        self.access_options = [f"--worker-secret={secret}"] if secret else []
         self.options = [f"--worker={self.url}", "--worker-window=2s", "--worker-hold=2s"]
-        self.access_options = (
-            [f"--worker-secret={self._access.secret}"] if self._access.secret else []
-        )
         self.options += self.access_options
         trio.run(self._make, high)
 
     def connect(self) -> AbstractAsyncContextManager[Registers]:
         """Connect to the namespace."""
-        return connect(parse(self.url), self._access)
+        return connect(parse(self.url), self.access)
 
     async def _make(self, high: int) -> None:
         async with self.connect() as engine:
-            await engine.meta()
             await engine.create(Meta(secrets.token_hex(8), TWITTER_EPOCH, 3, high), {})
 
     def steal(self, number: int) -> None:
@@ -55,7 +51,7 @@ class Fleet:
                 await engine.meta()
                 found = await engine.read(number)
                 assert found is not None
-                taken: Record = replace(found.record, claim="0" * 16, host="thief")
+                taken = replace(found.record, claim="0" * 16, host="thief")
                 await engine.write(number, taken, found)
 
         trio.run(write)
@@ -67,33 +63,46 @@ def told(daemon: Daemon) -> dict[str, Any]:
     return found
 
 
-def reaches(daemon: Daemon, state: str) -> dict[str, Any]:
-    """Return what status says once the number is in that *state*."""
-    until(lambda: told(daemon)["state"] == state, SECONDS, instead=lambda: daemon.lines)
-    return told(daemon)
+def reaches(daemon: Daemon, **said: object) -> dict[str, Any]:
+    """Return what status says of the number once it says this."""
+
+    def found() -> dict[str, Any] | None:
+        status = told(daemon)
+        return status if said.items() <= status.items() else None
+
+    return until(found, SECONDS, instead=lambda: daemon.lines) or {}
 
 
-def renews(daemon: Daemon) -> None:
-    """Wait for two renewals that begin from now on."""
-    before = told(daemon)["renewals"]
-    until(lambda: told(daemon)["renewals"] >= before + 2, SECONDS, instead=lambda: daemon.lines)
+def renews(daemon: Daemon, times: int = 2) -> None:
+    """Wait for so many renewals that begin from now on."""
+    end = told(daemon)["renewals"] + times
+    until(lambda: told(daemon)["renewals"] >= end, SECONDS, instead=lambda: daemon.lines)
 
 
 def take(daemon: Daemon) -> tuple[int, int, int]:
     """Return the number and the ticks of a block for Snowflakes, once there is one."""
     with daemon.connect() as connection:
-
-        def block() -> Any:
-            _, _, _, result = connection.ask("take", "snowflake", 100)
-            return result
-
-        found = until(block, SECONDS, instead=lambda: daemon.lines)
+        found = until(
+            lambda: connection.ask("take", "snowflake", 100)[3],
+            SECONDS,
+            instead=lambda: daemon.lines,
+        )
     return found["worker"], found["first"], found["first"] + found["count"]
 
 
-async def answered(ask: Callable[[], Awaitable[Found | None]]) -> Found | None:
+def refused(daemon: Daemon) -> str:
+    """Return why there is no Snowflake, once there is none; there is another steady kind."""
+    with daemon.connect() as connection:
+        why = until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
+        assert connection.call("take", "steady", 1)["count"] == 1
+    return str(why)
+
+
+async def answered(ask: Callable[[], Awaitable[Found | None]]) -> Found:
     """Return the first answer that is one."""
     with trio.fail_after(SECONDS):
         while True:
             with suppress(Away, Changed):
-                return await ask()
+                found = await ask()
+                assert found is not None
+                return found

@@ -12,7 +12,7 @@ from random import Random
 import trio
 
 from tests.daemon.fakes import Inside
-from tests.daemon.fleet import META, Engine
+from tests.daemon.fleet import Engine
 from tests.fleet.spans import Seen
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -21,10 +21,9 @@ from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet.address import Access, Fleet, parse
-from uuidd.fleet.engines import Away
 from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Found, Holder, Record
+from uuidd.fleet.record import Holder
 
 NUMBERS = (3, 4)
 OFFSETS = (0.0, -4.0, 2.5)
@@ -37,38 +36,10 @@ TICKS = 10 * TICKS_PER_SECOND
 """In a block, at most, so that few of the past ticks are left out."""
 
 
-class LateEngine(Engine):
-    """An engine to which the next writes come late, while *delaying*: at ``deliver``, or never."""
-
-    def __init__(self) -> None:
-        super().__init__(found=META)
-        self.delaying = False
-        self.late: list[tuple[int, Record, Found | None]] = []
-
-    async def write(self, number: int, record: Record, found: Found | None) -> Found:
-        """See ``Registers``."""
-        if self.delaying:
-            self.late.append((number, record, found))
-            raise Away("no answer")
-        return await super().write(number, record, found)
-
-    def mend(self) -> None:
-        """End all that is wrong, but not what is delayed."""
-        self.away = ""
-        self.losing = self.delaying = self.hanging = self.mute = False
-
-    def deliver(self) -> None:
-        """Do what was delayed, if the register is as its writer has read it."""
-        for number, record, found in self.late:
-            if self.kept.get(number) == found:
-                self.replace(number, record)
-        self.late.clear()
-
-
 class Host:
     """A host whose clock is *offset* seconds wrong; *saved* is its state, None before the first."""
 
-    def __init__(self, engine: LateEngine, index: int, seen: Seen) -> None:
+    def __init__(self, engine: Engine, index: int, seen: Seen) -> None:
         self._engine = engine
         self._name = f"host {index}"
         self._offset = int(OFFSETS[index] * TICKS_PER_SECOND)
@@ -89,11 +60,7 @@ class Host:
         )
         self._keeper = Keeper(
             Fleet(parse("folder:///fleet"), Access(), WINDOW, HOLD, *NUMBERS),
-            TWITTER_EPOCH,
-            self._timelines,
-            self._read,
-            self.save,
-            self._saved,
+            *(TWITTER_EPOCH, self._timelines, self._read, self.save, self._saved),
             Holder(self._name),
             connect=self._engine.connected,
             random=Random(self._starts),
@@ -125,22 +92,21 @@ class Host:
 
     def take(self, *, fenced: bool) -> None:
         """Take ticks for Snowflakes, if there are any, or for another steady kind: there are."""
-        try:
-            self._take(fenced)
-        except NeedsSave:
-            self._save(REACH)
-            self._take(fenced)
-
-    def _take(self, fenced: bool) -> None:
-        try:
-            block = self._timelines.take_steady(TICKS, at=self._read(), fenced=fenced)
-        except (NoNumber, NoneFree):
-            assert fenced
-            return
+        # A second look, because the first one may need a save.
+        for _ in range(2):
+            try:
+                block = self._timelines.take_steady(TICKS, at=self._read(), fenced=fenced)
+                break
+            except NeedsSave:
+                self._save(REACH)
+            except (NoNumber, NoneFree):
+                assert fenced
+                return
+        else:
+            raise AssertionError("a save gives no ticks")
         if block.worker is not None:
             end = block.first + block.count
             self._seen.use(block.worker, block.first, end, f"{self._name}, {self._starts}")
-        self._seen.counts["Snowflakes" if fenced else "others"] += 1
 
     def _save(self, reach: float) -> None:
         ticks = int(reach * TICKS_PER_SECOND)
@@ -166,7 +132,7 @@ class World:
 
     def __init__(self) -> None:
         self.seen = Seen()
-        self.engine = LateEngine()
+        self.engine = Engine()
         self.hosts = [Host(self.engine, index, self.seen) for index in range(len(OFFSETS))]
 
     async def run(self, steps: list[tuple[str, int, float]]) -> Seen:
@@ -175,32 +141,30 @@ class World:
             for host in self.hosts:
                 host.start(nursery)
             for name, index, seconds in steps:
-                host = self.hosts[index]
                 await trio.sleep(0.02)
                 if name == "sleep":
                     await trio.sleep(seconds)
                 elif name == "take":
                     await self._take()
-                elif name == "start":
-                    if host.up is None:
-                        host.start(nursery)
-                elif name == "lose the state":
-                    if host.up is None:
-                        host.saved = None
                 elif name in ENGINE:
                     ENGINE[name](self.engine)
-                elif host.up is not None:
-                    await self._do(name, host)
+                else:
+                    await self._do(name, self.hosts[index], nursery)
             nursery.cancel_scope.cancel()
         return self.seen
 
-    async def _do(self, name: str, host: Host) -> None:
-        if name == "crash":
-            host.crash()
-        elif name == "stop":
-            await host.stop()
-        else:
-            host.saves = not host.saves
+    async def _do(self, name: str, host: Host, nursery: trio.Nursery) -> None:
+        match name, host.up is not None:
+            case "start", False:
+                host.start(nursery)
+            case "lose the state", False:
+                host.saved = None
+            case "crash", True:
+                host.crash()
+            case "stop", True:
+                await host.stop()
+            case "saves", True:
+                host.saves = not host.saves
 
     async def _take(self) -> None:
         """Take from all hosts, for Snowflakes and for another kind in turn."""
@@ -211,22 +175,30 @@ class World:
             await trio.sleep(0.01)
 
 
-def _change(name: str) -> Callable[[Engine], None]:
-    return lambda engine: setattr(engine, name, not getattr(engine, name))
+def _deliver(engine: Engine) -> None:
+    """Do what was delayed, if the register is as its writer has read it."""
+    for number, record, found in engine.late:
+        if engine.kept.get(number) == found:
+            engine.replace(number, record)
+    engine.late.clear()
 
 
-def _away(engine: Engine) -> None:
-    engine.away = "" if engine.away else "no route"
+def _mend(engine: Engine) -> None:
+    """End all that is wrong, but not what is delayed."""
+    engine.away = ""
+    engine.losing = engine.delaying = engine.hanging = engine.mute = False
 
 
-ENGINE: dict[str, Callable[[LateEngine], None]] = {
-    "away": _away,
-    "losing": _change("losing"),
-    "delaying": _change("delaying"),
-    "hanging": _change("hanging"),
-    "mute": _change("mute"),
-    "deliver": LateEngine.deliver,
-    "mend": LateEngine.mend,
+def _change(name: str, wrong: object = True) -> Callable[[Engine], None]:
+    right = type(wrong)()
+    return lambda engine: setattr(engine, name, right if getattr(engine, name) else wrong)
+
+
+ENGINE: dict[str, Callable[[Engine], None]] = {
+    **{name: _change(name) for name in ("losing", "delaying", "hanging", "mute")},
+    "away": _change("away", "no route"),
+    "deliver": _deliver,
+    "mend": _mend,
 }
 """What can become of the engine; most last until they come again."""
 

@@ -1,4 +1,4 @@
-"""Real engines on loopback, in a temporary folder: etcd, ZooKeeper and PostgreSQL."""
+"""Engines in a temporary folder: the folder itself, and real servers on loopback."""
 
 from __future__ import annotations
 
@@ -9,69 +9,136 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from tests.fleet.nodes import STARTED_SECONDS, Certificates, Nodes, free_port
+import pytest
+import trustme
+
 from tests.rig import until
 from tests.tools import need, output
 from uuidd.fleet.address import Access
+
+STARTED_SECONDS = 60.0
+"""For an engine's start, on a busy machine."""
 
 NOBODY = 65534
 USER, PASSWORD = "fleet", "correct horse battery"
 
 
-@dataclass
-class Etcd:
-    """A cluster of etcd."""
+def certificates(folder: Path) -> Path:
+    """Return *folder*, with the PEM files of an authority, a server and a client in it.
 
-    folder: Path
-    count: int = 1
-    certificates: Certificates | None = None
-    ports: list[tuple[int, int]] = field(default_factory=list)
+    The server's certificate is for 127.0.0.1, not for localhost.
+    """
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    trustme.CA().cert_pem.write_to_path(folder / "other-ca.pem")
+    for name, subject in (("server", "127.0.0.1"), ("client", "daemon.example")):
+        made = authority.issue_cert(subject)
+        made.private_key_pem.write_to_path(folder / f"{name}.key")
+        made.cert_chain_pems[0].write_to_path(folder / f"{name}.pem")
+        (folder / f"{name}.key").chmod(0o600)
+    return folder
 
-    def __post_init__(self) -> None:
-        self.ports = self.ports or [(free_port(), free_port()) for _ in range(self.count)]
-        self.nodes = Nodes(self.folder)
 
-    def start(self, node: int) -> None:
-        """Start a node, also one that was killed."""
-        client, peer = self.ports[node]
-        scheme = "https" if self.certificates else "http"
+class Server:
+    """An engine with *count* nodes in *folder*; with *files* of certificates it has TLS.
+
+    A node is a process, which can be ended and started again. The folder itself is the engine that
+    has none.
+    """
+
+    scheme = "folder"
+
+    def __init__(self, folder: Path, count: int = 0, files: Path | None = None) -> None:
+        self.folder, self.count, self.files = folder, count, files
+        self.ports = [[_free_port() for _ in range(3)] for _ in range(count)]
+        self.running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def url(self, namespace: str) -> str:
+        """Return the URL of a namespace, such as ``uuidd/prod``."""
+        if not self.count:
+            return f"folder://{self.folder}/{namespace}"
+        hosts = ",".join(f"127.0.0.1:{client}" for client, *_ in self.ports)
+        return f"{self.scheme}{'s' if self.files else ''}://{hosts}/{namespace}"
+
+    def access(self, folder: Path) -> Access:
+        """Return who we are to the engine; what that needs is written into *folder*."""
+        return Access()
+
+    def command(self, node: int) -> list[object]:
+        """Return what starts a node."""
+        raise NotImplementedError
+
+    def ready(self) -> bool:
+        """Tell whether it answers."""
+        return not self.count
+
+    def start(self, node: int, **options: Any) -> None:
+        """Start a node, also one that was ended."""
+        with open(self.folder / f"{node}.log", "ab") as log:
+            self.running[node] = subprocess.Popen(
+                [str(each) for each in self.command(node)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **options,
+            )
+
+    def power_cut(self, node: int) -> None:
+        """End a node at once."""
+        process = self.running.pop(node)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(STARTED_SECONDS)
+
+    def close(self) -> None:
+        """End all nodes."""
+        for node in list(self.running):
+            self.power_cut(node)
+
+    def log(self) -> str:
+        """Return the last lines of each node."""
+        return "\n".join(path.read_text()[-1500:] for path in sorted(self.folder.glob("*.log")))
+
+
+class Etcd(Server):
+    """etcd."""
+
+    scheme = "etcd"
+
+    def command(self, node: int) -> list[object]:
+        """See ``Server``."""
+        client, peer, _ = (f"127.0.0.1:{port}" for port in self.ports[node])
+        client = f"http{'s' if self.files else ''}://{client}"
         cluster = ",".join(
-            f"n{each}=http://127.0.0.1:{p}" for each, (_, p) in enumerate(self.ports)
+            f"n{each}=http://127.0.0.1:{ports[1]}" for each, ports in enumerate(self.ports)
         )
         tls: list[object] = []
-        if self.certificates:
-            files = self.certificates
-            tls = ["--cert-file", files["server.pem"], "--key-file", files["server.key"]]
-            tls += ["--client-cert-auth", "--trusted-ca-file", files["ca.pem"]]
-        self.nodes.start(
-            node,
-            [
-                *(need("etcd"), "--name", f"n{node}", "--data-dir", self.folder / f"n{node}"),
-                *("--listen-client-urls", f"{scheme}://127.0.0.1:{client}"),
-                *("--advertise-client-urls", f"{scheme}://127.0.0.1:{client}"),
-                *("--listen-peer-urls", f"http://127.0.0.1:{peer}"),
-                *("--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}"),
-                *("--initial-cluster", cluster, "--heartbeat-interval", "50"),
-                *("--election-timeout", "500", "--log-level", "error", *tls),
-            ],
-        )
+        if self.files:
+            tls = ["--cert-file", self.files / "server.pem", "--key-file"]
+            tls += [self.files / "server.key", "--client-cert-auth"]
+            tls += ["--trusted-ca-file", self.files / "ca.pem"]
+        return [
+            *(need("etcd"), "--name", f"n{node}", "--data-dir", self.folder / f"n{node}"),
+            *("--listen-client-urls", client, "--advertise-client-urls", client),
+            *("--listen-peer-urls", f"http://{peer}"),
+            *("--initial-advertise-peer-urls", f"http://{peer}"),
+            *("--initial-cluster", cluster, "--heartbeat-interval", "50"),
+            *("--election-timeout", "500", "--log-level", "error", *tls),
+        ]
 
-    def etcdctl(self, *words: str, user: str = "") -> str:
+    def etcdctl(self, *words: object) -> str:
         """Return what etcdctl says."""
-        options: list[object] = ["--endpoints", f"127.0.0.1:{self.ports[0][0]}"]
-        if self.certificates:
-            files = self.certificates
-            options += ["--cacert", files["ca.pem"], "--cert", files["client.pem"]]
-            options += ["--key", files["client.key"]]
-        if user:
-            options += ["--user", user]
+        tls: list[object] = []
+        if self.files:
+            tls = ["--cacert", self.files / "ca.pem", "--cert", self.files / "client.pem"]
+            tls += ["--key", self.files / "client.key"]
+        endpoint = f"127.0.0.1:{self.ports[0][0]}"
         environment = {**os.environ, "ETCDCTL_API": "3"}
-        return output(need("etcdctl"), *options, *words, env=environment)
+        return output(need("etcdctl"), "--endpoints", endpoint, *tls, *words, env=environment)
 
     def ready(self) -> bool:
         """Tell whether a majority answers."""
@@ -81,197 +148,162 @@ class Etcd:
             return False
         return True
 
-    def url(self, namespace: str) -> str:
-        """Return the URL of a namespace, such as ``uuidd/prod``."""
-        hosts = ",".join(f"127.0.0.1:{client}" for client, _ in self.ports)
-        return f"etcd{'s' if self.certificates else ''}://{hosts}/{namespace}"
 
-    def wipe(self, namespace: str) -> None:
-        """Forget a namespace."""
-        self.etcdctl("del", "--prefix", f"/{namespace}/")
+class Zookeeper(Server):
+    """ZooKeeper."""
 
+    scheme = "zk"
 
-@dataclass
-class Zookeeper:
-    """A cluster of ZooKeeper."""
-
-    folder: Path
-    count: int = 1
-    certificates: Certificates | None = None
-
-    def __post_init__(self) -> None:
-        self.ports = [(free_port(), free_port(), free_port()) for _ in range(self.count)]
-        self.nodes = Nodes(self.folder)
-
-    def start(self, node: int) -> None:
-        """Start a node, also one that was killed."""
+    def command(self, node: int) -> list[object]:
+        """See ``Server``."""
         data = self.folder / f"n{node}"
         data.mkdir(exist_ok=True)
         (data / "myid").write_text(f"{node + 1}\n")
-        client, _, _ = self.ports[node]
+        name = "secureClientPort" if self.files else "clientPort"
         lines = ["tickTime=200", "initLimit=50", "syncLimit=25", "admin.enableServer=false"]
         lines += ["4lw.commands.whitelist=srvr", f"dataDir={data}", "maxClientCnxns=0"]
-        secure = "secureC" if self.certificates else "c"
-        name = f"{secure}lientPort"
-        lines += [f"{name}={client}", f"{name}Address=127.0.0.1"]
+        lines += [f"{name}={self.ports[node][0]}", f"{name}Address=127.0.0.1"]
         if self.count > 1:
             lines += [
-                f"server.{each + 1}=127.0.0.1:{peer}:{election}"
-                for each, (_, peer, election) in enumerate(self.ports)
+                f"server.{each}=127.0.0.1:{peer}:{election}"
+                for each, (_, peer, election) in enumerate(self.ports, 1)
             ]
         (data / "zoo.cfg").write_text("\n".join(lines) + "\n")
         java = Path("/usr/share/java")
         jars = [java / "zookeeper.jar", *sorted(java.glob("netty-*.jar"))]
-        self.nodes.start(
-            node,
-            [
-                *(need("java"), "-Xmx96m", "-XX:TieredStopAtLevel=1", *self._tls()),
-                *("-cp", ":".join(map(str, jars))),
-                "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                data / "zoo.cfg",
-            ],
-        )
+        return [
+            *(need("java"), "-Xmx96m", "-XX:TieredStopAtLevel=1", *self._tls()),
+            *("-cp", ":".join(map(str, jars))),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            data / "zoo.cfg",
+        ]
 
     def _tls(self) -> list[str]:
-        if self.certificates is None:
+        if self.files is None:
             return []
-        store, key = self.folder / "server-store.pem", self.certificates["server.key"]
+        store, key = self.folder / "server-store.pem", self.files / "server.key"
         # Java reads no keys but those in PKCS #8.
         converted = output(need("openssl"), "pkcs8", "-topk8", "-nocrypt", "-in", key)
-        store.write_text(converted + self.certificates["server.pem"].read_text())
-        factory = "org.apache.zookeeper.server.NettyServerCnxnFactory"
+        store.write_text(converted + (self.files / "server.pem").read_text())
         return [
-            f"-Dzookeeper.serverCnxnFactory={factory}",
+            "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
             f"-Dzookeeper.ssl.keyStore.location={store}",
             "-Dzookeeper.ssl.keyStore.type=PEM",
-            f"-Dzookeeper.ssl.trustStore.location={self.certificates['ca.pem']}",
+            f"-Dzookeeper.ssl.trustStore.location={self.files / 'ca.pem'}",
             "-Dzookeeper.ssl.trustStore.type=PEM",
             "-Dzookeeper.ssl.hostnameVerification=false",
         ]
 
-    def mode(self, node: int) -> str:
-        """Return "leader", "follower" or "standalone"; "" if the node does not serve."""
+    def ready(self) -> bool:
+        """Tell whether all nodes serve; with TLS, whether they listen."""
+        return all(self._serves(node) for node in self.running)
+
+    def _serves(self, node: int) -> bool:
         with closing(socket.socket()) as asking:
             asking.settimeout(1)
             try:
                 asking.connect(("127.0.0.1", self.ports[node][0]))
+                if self.files:
+                    return True
                 asking.sendall(b"srvr")
-                answer = b"".join(iter(lambda: asking.recv(4096), b""))
+                return b"Mode: " in b"".join(iter(lambda: asking.recv(4096), b""))
             except OSError:
-                return ""
-        _, _, mode = answer.decode().partition("Mode: ")
-        return mode.split("\n")[0]
-
-    def ready(self) -> bool:
-        """Tell whether all nodes serve."""
-        if self.certificates:
-            return all(_listens(client) for client, _, _ in self.ports)
-        return all(self.mode(node) for node in self.nodes.running)
-
-    def url(self, namespace: str) -> str:
-        """Return the URL of a namespace, such as ``uuidd/prod``."""
-        hosts = ",".join(f"127.0.0.1:{client}" for client, _, _ in self.ports)
-        return f"zk{'s' if self.certificates else ''}://{hosts}/{namespace}"
+                return False
 
 
-@dataclass
-class Postgresql:
-    """A PostgreSQL on TCP, whose user has a password."""
+class Postgresql(Server):
+    """PostgreSQL, whose user has a password."""
 
-    folder: Path
-    certificates: Certificates | None = None
+    scheme = "postgresql"
 
-    def __post_init__(self) -> None:
-        self.port = free_port()
-        self.nodes = Nodes(self.folder)
+    def __init__(self, folder: Path, files: Path | None = None) -> None:
+        super().__init__(folder, 1, files)
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
         self._programs = Path(found[-1] if found else need("initdb")).parent
-        self._options: dict[str, Any] = (
-            {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-        )
-
-    def start(self, node: int) -> None:
-        """Start it, also after it was killed."""
-        data = self.folder / "data"
-        if not data.exists():
-            if os.geteuid() == 0:
-                os.chown(self.folder, NOBODY, NOBODY)
-            password = self.folder / "password"
-            password.write_text(PASSWORD + "\n")
-            password.chmod(0o644)
-            output(
-                *(self._programs / "initdb", "-D", data, "-U", USER, "-A", "scram-sha-256"),
-                *("--pwfile", password, "-E", "UTF8", "--locale=C", "-N"),
-                cwd=self.folder,
-                timeout=STARTED_SECONDS,
-                **self._options,
-            )
-            if self.certificates:
-                for name in ("server.pem", "server.key", "ca.pem"):
-                    shutil.copy(self.certificates[name], data / name)
-                    if os.geteuid() == 0:
-                        os.chown(data / name, NOBODY, NOBODY)
-                rules = "hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca\n"
-                (data / "pg_hba.conf").write_text(rules)
-        options = ["-c", "listen_addresses=127.0.0.1", "-p", str(self.port), "-c", "fsync=off"]
-        options += ["-c", f"unix_socket_directories={self.folder}", "-c", "max_connections=400"]
-        if self.certificates:
-            options += ["-c", "ssl=on", "-c", "ssl_cert_file=server.pem"]
-            options += ["-c", "ssl_key_file=server.key", "-c", "ssl_ca_file=ca.pem"]
-        self.nodes.start(
-            node,
-            [self._programs / "postgres", "-D", data, *options],
-            cwd=self.folder,
-            **self._options,
-        )
-
-    def ready(self) -> bool:
-        """Tell whether it answers."""
-        program = self._programs / "pg_isready"
-        done = subprocess.run([program, "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False)
-        return done.returncode == 0
+        self._options: dict[str, Any] = {"cwd": folder}
+        if os.geteuid() == 0:
+            self._options |= {"user": NOBODY, "group": NOBODY, "extra_groups": []}
 
     def url(self, namespace: str) -> str:
-        """Return the URL of a namespace, such as ``uuidd/prod``."""
+        """See ``Server``; TLS has no scheme of its own here."""
         name = namespace.replace("/", "-")
-        return f"postgresql://{USER}@127.0.0.1:{self.port}/postgres/{name}"
+        return f"postgresql://{USER}@127.0.0.1:{self.ports[0][0]}/postgres/{name}"
+
+    def access(self, folder: Path) -> Access:
+        """See ``Server``."""
+        (folder / "secret").write_text(PASSWORD)
+        (folder / "secret").chmod(0o600)
+        return Access(secret=folder / "secret")
+
+    def start(self, node: int, **options: Any) -> None:
+        """See ``Server``."""
+        if not (self.folder / "data").exists():
+            self._make(self.folder / "data")
+        super().start(node, **self._options)
+
+    def _make(self, data: Path) -> None:
+        password = self.folder / "password"
+        password.write_text(PASSWORD + "\n")
+        password.chmod(0o644)
+        if os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+        output(
+            *(self._programs / "initdb", "-D", data, "-U", USER, "-A", "scram-sha-256"),
+            *("--pwfile", password, "-E", "UTF8", "--locale=C", "-N"),
+            timeout=STARTED_SECONDS,
+            **self._options,
+        )
+        if self.files:
+            for name in ("server.pem", "server.key", "ca.pem"):
+                shutil.copy(self.files / name, data / name)
+                if os.geteuid() == 0:
+                    os.chown(data / name, NOBODY, NOBODY)
+            rules = "hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca\n"
+            (data / "pg_hba.conf").write_text(rules)
+
+    def command(self, node: int) -> list[object]:
+        """See ``Server``."""
+        options = ["listen_addresses=127.0.0.1", f"port={self.ports[0][0]}", "fsync=off"]
+        options += [f"unix_socket_directories={self.folder}", "max_connections=400"]
+        if self.files:
+            options += ["ssl=on", "ssl_cert_file=server.pem", "ssl_key_file=server.key"]
+            options += ["ssl_ca_file=ca.pem"]
+        words = (word for option in options for word in ("-c", option))
+        return [self._programs / "postgres", "-D", self.folder / "data", *words]
+
+    def ready(self) -> bool:
+        """See ``Server``."""
+        program = self._programs / "pg_isready"
+        done = subprocess.run(
+            [program, "-q", "-h", "127.0.0.1", "-p", str(self.ports[0][0])], check=False
+        )
+        return done.returncode == 0
+
+    def power_cut(self, node: int) -> None:
+        """See ``Server``. SIGKILL of the first process would leave the others, and their memory."""
+        process = self.running.pop(node)
+        process.send_signal(signal.SIGQUIT)
+        process.wait(STARTED_SECONDS)
 
 
-AnyEngine = Etcd | Zookeeper | Postgresql
-
-
-def power_cut(engine: AnyEngine, node: int) -> None:
-    """End a node at once; ``start`` starts it again."""
-    if isinstance(engine, Postgresql):
-        # SIGKILL of its first process alone would leave the others, and their memory.
-        engine.nodes.signal(node, signal.SIGQUIT)
-        engine.nodes.running.pop(node).wait(STARTED_SECONDS)
-    else:
-        engine.nodes.kill(node)
-
-
-KINDS: dict[str, Callable[[Path], AnyEngine]] = {
+KINDS: dict[str, Callable[[Path], Server]] = {
     "etcd": lambda folder: Etcd(folder, 3),
     "zookeeper": lambda folder: Zookeeper(folder, 3),
     "postgresql": Postgresql,
 }
-"""What makes each engine in a folder, with three nodes where it has nodes."""
+"""What makes each real engine in a folder, with three nodes where it has nodes."""
 
 
-def access_to(engine: AnyEngine, folder: Path) -> Access:
-    """Return who we are to an engine; its files are written into *folder*."""
-    if not isinstance(engine, Postgresql):
-        return Access()
-    (folder / "secret").write_text(PASSWORD)
-    (folder / "secret").chmod(0o600)
-    return Access(secret=folder / "secret")
+def real(*names: str) -> list[Any]:
+    """Return real engines, all of them without *names*, as parameters of the thorough tier."""
+    return [pytest.param(name, marks=pytest.mark.thorough) for name in names or KINDS]
 
 
-_Engine = TypeVar("_Engine", bound=AnyEngine)
+_Server = TypeVar("_Server", bound=Server)
 
 
 @contextmanager
-def running(make: Callable[[Path], _Engine]) -> Iterator[_Engine]:
+def running(make: Callable[[Path], _Server]) -> Iterator[_Server]:
     """Start all nodes of what *make* makes in a new folder; end them also if the block fails."""
     with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
         folder = Path(name)
@@ -279,15 +311,16 @@ def running(make: Callable[[Path], _Engine]) -> Iterator[_Engine]:
         folder.chmod(0o755)
         engine = make(folder)
         try:
-            for node in range(getattr(engine, "count", 1)):
+            for node in range(engine.count):
                 engine.start(node)
-            until(engine.ready, STARTED_SECONDS, instead=engine.nodes.log)
+            until(engine.ready, STARTED_SECONDS, instead=engine.log)
             yield engine
         finally:
-            engine.nodes.close()
+            engine.close()
 
 
-def _listens(port: int) -> bool:
+def _free_port() -> int:
     with closing(socket.socket()) as asking:
-        asking.settimeout(1)
-        return asking.connect_ex(("127.0.0.1", port)) == 0
+        asking.bind(("127.0.0.1", 0))
+        port: int = asking.getsockname()[1]
+        return port

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 import trio
-import trio.testing
 
-from tests.fleet.servers import KINDS, AnyEngine, access_to, running
-from uuidd.fleet.address import Access, parse
+from tests.fleet.servers import Server
+from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away, Changed, Version
 from uuidd.fleet.engines.folder import Folder
 from uuidd.fleet.record import Found, Meta, Record
@@ -25,111 +24,96 @@ RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": 
 Connected = Callable[[], AbstractAsyncContextManager[Registers]]
 
 
-@pytest.fixture(scope="session")
-def engines() -> Iterator[Callable[[str], AnyEngine]]:
-    """What starts a real engine, or finds that it runs."""
-    made: dict[str, AnyEngine] = {}
-    with ExitStack() as stack:
-
-        def engine(name: str) -> AnyEngine:
-            if name not in made:
-                made[name] = stack.enter_context(running(KINDS[name]))
-            return made[name]
-
-        yield engine
-
-
-@pytest.fixture(
-    params=["folder", *(pytest.param(each, marks=pytest.mark.thorough) for each in KINDS)]
-)
-def connected(
-    request: pytest.FixtureRequest, tmp_path: Path, engines: Callable[[str], AnyEngine]
-) -> Connected:
+@pytest.fixture
+def connected(engine: Server, tmp_path: Path) -> Connected:
     """What connects to a namespace that no test has used."""
-    if request.param == "folder":
-        return lambda: connect(parse(f"folder://{tmp_path}/numbers"), Access())
-    engine = engines(request.param)
     address = parse(engine.url(f"uuidd/{uuid4().hex}"))
-    return lambda: connect(address, access_to(engine, tmp_path))
+    return lambda: connect(address, engine.access(tmp_path))
 
 
-async def made(engine: Registers, **registers: Record) -> None:
-    """Make the namespace, and open it."""
-    await engine.create(META, {int(name[1:]): record for name, record in registers.items()})
-    assert await engine.meta() == META
+@pytest.fixture
+async def one(connected: Connected) -> AsyncIterator[Registers]:
+    """A namespace that was made, and asked for."""
+    async with connected() as one:
+        await one.create(META, {})
+        await one.meta()
+        yield one
+
+
+@pytest.fixture
+async def other(one: Registers, connected: Connected) -> AsyncIterator[Registers]:
+    """The same namespace, over another connection."""
+    async with connected() as other:
+        await other.meta()
+        yield other
+
+
+async def read(registers: Registers, number: int = 17) -> Found:
+    """Return a register that is there."""
+    found = await registers.read(number)
+    assert found is not None
+    return found
 
 
 async def test_a_namespace_is_made_once_with_its_first_registers(connected: Connected) -> None:
     """So nobody takes a number before it is reserved. Another attempt changes nothing."""
-    async with connected() as engine, connected() as other:
-        assert await engine.meta() is None
+    async with connected() as one, connected() as other:
+        assert await one.meta() is None
         with pytest.raises(RuntimeError, match="the namespace is asked for first"):
-            await engine.read(3)
-        await made(engine, _3=RECORD, _5=replace(RECORD, reserved=True))
+            await one.read(3)
+        await one.create(META, {3: RECORD, 5: replace(RECORD, reserved=True)})
         with pytest.raises(Changed):
-            await engine.create(replace(META, id="f" * 16), {})
-        assert await engine.meta() == await other.meta() == META
+            await one.create(replace(META, id="f" * 16), {})
+        assert await one.meta() == await other.meta() == META
         assert await other.taken() == {3, 5}
 
 
-async def test_who_waits_is_told_of_a_number_that_is_let_go(connected: Connected) -> None:
+async def test_who_waits_is_told_of_a_number_that_is_let_go(
+    one: Registers, other: Registers
+) -> None:
     """With a count, so that it knows whether it has missed one; not of one that is reserved."""
     free = replace(RECORD, held=False)
-    async with connected() as engine, connected() as other:
-        await made(engine)
-        await other.meta()
-        assert await other.freed() == Freed(0, None)
-        held = await engine.write(7, RECORD, None)
-        assert await other.freed() == Freed(0, None)
-        await engine.write(7, free, held)
-        assert await other.freed() == Freed(1, 7)
-        await engine.write(8, RECORD, None)
-        await other.write(9, free, None)
-        await engine.write(10, replace(free, reserved=True), None)
-        assert await engine.freed() == await other.freed() == Freed(2, 9)
+    held = await one.write(7, RECORD, None)
+    assert await other.freed() == Freed(0, None)
+    await one.write(7, free, held)
+    assert await other.freed() == Freed(1, 7)
+    await one.write(8, RECORD, None)
+    await other.write(9, free, None)
+    await one.write(10, replace(free, reserved=True), None)
+    assert await one.freed() == await other.freed() == Freed(2, 9)
 
 
-async def test_a_register_is_read_as_it_was_written(connected: Connected) -> None:
-    async with connected() as engine, connected() as other:
-        await made(engine)
-        assert await other.meta() == META
-        written = await engine.write(17, RECORD, None)
-        found = await other.read(17)
-        assert isinstance(found, Found)
-        assert replace(found, written=None) == written == Found(RECORD, written.version)
-        assert await other.read(18) is None
-        assert await other.taken() == {17}
+async def test_a_register_is_read_as_it_was_written(one: Registers, other: Registers) -> None:
+    written = await one.write(17, RECORD, None)
+    found = await read(other)
+    assert replace(found, written=None) == written == Found(RECORD, written.version)
+    assert await other.read(18) is None
+    assert await other.taken() == {17}
 
 
-async def test_a_register_is_replaced_as_it_was_read(connected: Connected) -> None:
+async def test_a_register_is_replaced_as_it_was_read(one: Registers) -> None:
     """It is made once. Once it was written again it is another, though with the same content."""
-    async with connected() as engine:
-        await made(engine)
-        first = await engine.write(17, RECORD, None)
+    first = await one.write(17, RECORD, None)
+    with pytest.raises(Changed):
+        await one.write(17, replace(RECORD, claim="0" * 16), None)
+    second = await one.write(17, replace(RECORD, until=140), first)
+    third = await one.write(17, RECORD, second)
+    for old in (first, second):
         with pytest.raises(Changed):
-            await engine.write(17, replace(RECORD, claim="0" * 16), None)
-        second = await engine.write(17, replace(RECORD, until=140), first)
-        third = await engine.write(17, RECORD, second)
-        for old in (first, second):
-            with pytest.raises(Changed):
-                await engine.write(17, replace(RECORD, until=141), old)
-        await engine.write(17, replace(RECORD, until=142), third)
-        found = await engine.read(17)
-        assert found is not None
-        assert found.record.until == 142
+            await one.write(17, replace(RECORD, until=141), old)
+    await one.write(17, replace(RECORD, until=142), third)
+    assert (await read(one)).record.until == 142
 
 
-async def test_of_many_writers_one_wins(connected: Connected) -> None:
-    async with connected() as engine:
-        await made(engine)
-        found = await engine.write(17, RECORD, None)
+async def test_of_many_writers_one_wins(one: Registers, connected: Connected) -> None:
+    found = await one.write(17, RECORD, None)
     won: list[str] = []
 
     async def write(claim: str) -> None:
-        async with connected() as engine:
-            await engine.meta()
+        async with connected() as registers:
+            await registers.meta()
             try:
-                await engine.write(17, replace(RECORD, claim=claim), found)
+                await registers.write(17, replace(RECORD, claim=claim), found)
             except Changed:
                 return
             won.append(claim)
@@ -137,22 +121,18 @@ async def test_of_many_writers_one_wins(connected: Connected) -> None:
     async with trio.open_nursery() as nursery:
         for digit in "01234567":
             nursery.start_soon(write, digit * 16)
-    async with connected() as engine:
-        await engine.meta()
-        last = await engine.read(17)
-        assert last is not None
-        assert [last.record.claim] == won
+    assert [(await read(one)).record.claim] == won
 
 
-async def test_all_registers_are_read_at_once(connected: Connected) -> None:
-    async with connected() as engine:
-        await made(engine, _3=RECORD, _1023=replace(RECORD, until=150))
-        found = await engine.all()
-        assert sorted(found) == [3, 1023]
-        last = found[1023]
-        assert isinstance(last, Found)
-        assert last.record.until == 150
-        await engine.write(1023, RECORD, last)
+async def test_all_registers_are_read_at_once(one: Registers) -> None:
+    await one.write(3, RECORD, None)
+    await one.write(1023, replace(RECORD, until=150), None)
+    found = await one.all()
+    assert sorted(found) == [3, 1023]
+    last = found[1023]
+    assert isinstance(last, Found)
+    assert last.record.until == 150
+    await one.write(1023, RECORD, last)
 
 
 class Contended(Folder):
@@ -170,14 +150,21 @@ class Contended(Folder):
         return super().put(key, value, version, guard)
 
 
+async def made(folder: Folder, path: Path) -> Registers:
+    """Return a namespace below *path*."""
+    registers = Registers(folder, parse(f"folder://{path}/numbers"))
+    await registers.create(META, {})
+    await registers.meta()
+    return registers
+
+
 @pytest.mark.parametrize(("times", "told"), [(1, Freed(1, 7)), (FREED_TRIES, Freed(0, None))])
 async def test_who_waits_may_miss_a_number_that_many_let_go_beside(
     tmp_path: Path, times: int, told: Freed
 ) -> None:
     """The write of the register is done all the same."""
     folder = Contended()
-    engine = Registers(folder, parse(f"folder://{tmp_path}/numbers"))
-    await made(engine)
+    engine = await made(folder, tmp_path)
     folder.times = times
     await engine.write(7, replace(RECORD, held=False), None)
     assert await engine.freed() == told
@@ -189,8 +176,7 @@ async def test_what_is_no_word_of_ours_about_a_number_that_was_let_go_is_replace
     tmp_path: Path, words: bytes
 ) -> None:
     folder = Folder()
-    engine = Registers(folder, parse(f"folder://{tmp_path}/numbers"))
-    await made(engine)
+    engine = await made(folder, tmp_path)
     key = f"{tmp_path}/numbers/{META.id}/freed"
     told = folder.get(key)
     assert told is not None

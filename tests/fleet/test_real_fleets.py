@@ -1,45 +1,43 @@
-"""Real daemons with a real engine: claimed, renewed, away, back, fenced, released, wiped."""
+"""Real daemons with an engine: claimed, renewed, away, back, fenced, released, wiped."""
 
 from __future__ import annotations
 
 import json
+import platform
+import shutil
 import signal
-from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 
-from tests.fleet.fleets import SECONDS, Fleet, answered, reaches, renews, take, told
+from tests.fleet.fleets import Fleet, answered, reaches, refused, renews, take, told
+from tests.fleet.offline import SOCKET_CALLS, offline
 from tests.fleet.proxy import Proxy
-from tests.fleet.servers import KINDS, AnyEngine, Etcd, power_cut, running
-from tests.rig import Daemon, until
+from tests.fleet.servers import STARTED_SECONDS, Etcd, Server, real
+from tests.fleet.spans import Seen
+from tests.rig import Daemon, ended, until
 from uuidd.cli import main
 from uuidd.fleet.address import Access, parse
 from uuidd.fleet.engines import Away
 from uuidd.fleet.record import Found, Record
 from uuidd.fleet.registers import connect
 
-pytestmark = pytest.mark.thorough
+pytestmark = pytest.mark.process
+
+nodes_of = pytest.mark.parametrize("engine", real("etcd", "zookeeper"), indirect=True)
+in_a_folder = pytest.mark.parametrize("engine", ["folder"], indirect=True)
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def engine(request: pytest.FixtureRequest) -> Iterator[AnyEngine]:
-    """A real engine that runs."""
-    with running(KINDS[request.param]) as engine:
-        yield engine
-
-
-def test_a_clean_stop_hands_the_number_to_a_host_that_waits(
-    engine: AnyEngine, tmp_path: Path
-) -> None:
+def test_a_clean_stop_hands_the_number_to_a_host_that_waits(engine: Server, tmp_path: Path) -> None:
     """It is told, long before it would look itself, and begins past the last tick."""
-    fleet = Fleet(engine, tmp_path, 3)
+    fleet = Fleet(engine, tmp_path)
     with Daemon(*fleet.options) as first:
         _, _, end = take(first)
         with Daemon(*fleet.options) as second:
-            why = reaches(second, "full")["why"]
+            why = reaches(second, state="full")["why"]
             assert why.startswith("no worker number of 3 to 3 is free; number 3 may be next, at ")
             assert first.stop() == 0
             assert any("released: worker=3" in line for line in first.lines)
@@ -50,72 +48,66 @@ def test_a_clean_stop_hands_the_number_to_a_host_that_waits(
         first.start()
 
 
-def test_while_the_engine_is_away_other_kinds_go_on(engine: AnyEngine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", real(), indirect=True)
+def test_while_the_engine_is_away_other_kinds_go_on(engine: Server, tmp_path: Path) -> None:
     """Snowflakes end at *until*, with the reason; when the engine is back they go on."""
-    fleet = Fleet(engine, tmp_path, 3)
+    fleet = Fleet(engine, tmp_path)
     with Daemon(*fleet.options) as daemon:
         renews(daemon)
         _, _, end = take(daemon)
-        nodes = list(engine.nodes.running)
+        nodes = list(engine.running)
         for node in nodes:
-            power_cut(engine, node)
+            engine.power_cut(node)
         try:
-            reaches(daemon, "away")
-            with daemon.connect() as connection:
-                until(lambda: connection.ask("take", "snowflake", 1)[2] is not None, SECONDS)
-                assert "worker number 3 was reserved until" in str(
-                    until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
-                )
-                assert connection.call("take", "steady", 1)["count"] == 1
+            reaches(daemon, state="away")
+            assert "worker number 3 was reserved until" in refused(daemon)
         finally:
             for node in nodes:
                 engine.start(node)
-            until(engine.ready, 60)
+            until(engine.ready, STARTED_SECONDS)
         assert take(daemon)[1] >= end
         assert any("back: " in line for line in daemon.lines)
 
 
-def test_a_host_whose_number_was_taken_claims_another(engine: AnyEngine, tmp_path: Path) -> None:
+def test_a_host_whose_number_was_taken_claims_another(engine: Server, tmp_path: Path) -> None:
     fleet = Fleet(engine, tmp_path, 4)
     with Daemon(*fleet.options) as daemon:
         number, _, _ = take(daemon)
         fleet.steal(number)
-        until(lambda: told(daemon)["fenced"] == 1, SECONDS, instead=lambda: daemon.lines)
-        until(lambda: told(daemon)["number"] == 7 - number, SECONDS, instead=lambda: daemon.lines)
-        assert any(f"fenced: worker number {number}" in line for line in daemon.lines)
-        assert any("thief" in line for line in daemon.lines)
+        reaches(daemon, fenced=1, number=7 - number)
+        [line] = [line for line in daemon.lines if f"fenced: worker number {number}" in line]
+        assert "thief" in line
 
 
-@pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)
+@nodes_of
 def test_a_host_goes_on_while_a_minority_of_the_nodes_is_away(
-    engine: AnyEngine, tmp_path: Path
+    engine: Server, tmp_path: Path
 ) -> None:
     """Also if the leader is among them: each of three nodes is killed in turn."""
-    fleet = Fleet(engine, tmp_path, 3)
+    fleet = Fleet(engine, tmp_path)
     with Daemon(*fleet.options) as daemon:
         take(daemon)
-        for node in list(engine.nodes.running):
-            power_cut(engine, node)
+        for node in list(engine.running):
+            engine.power_cut(node)
             renews(daemon)
             engine.start(node)
-            until(engine.ready, 60)
+            until(engine.ready, STARTED_SECONDS)
         assert told(daemon)["claims"] == 1
 
 
-@pytest.mark.parametrize("engine", ["etcd"], indirect=True)
-def test_a_wiped_namespace_is_not_made_again(engine: AnyEngine, tmp_path: Path) -> None:
-    assert isinstance(engine, Etcd)
-    fleet = Fleet(engine, tmp_path, 3)
+@pytest.mark.parametrize("engine", real("etcd"), indirect=True)
+def test_a_wiped_namespace_is_not_made_again(engine: Etcd, tmp_path: Path) -> None:
+    fleet = Fleet(engine, tmp_path)
+    path = f"{parse(fleet.url).path}/"
     with Daemon(*fleet.options) as daemon:
         take(daemon)
-        engine.wipe(fleet.namespace)
-        with daemon.connect() as connection:
-            until(lambda: connection.ask("take", "snowflake", 1)[2], SECONDS)
-        assert engine.etcdctl("get", "--prefix", f"/{fleet.namespace}/") == ""
+        engine.etcdctl("del", "--prefix", path)
+        refused(daemon)
+        assert engine.etcdctl("get", "--prefix", path) == ""
 
 
 def test_the_command_changes_the_numbers(
-    engine: AnyEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    engine: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet = Fleet(engine, tmp_path, 30)
 
@@ -132,60 +124,58 @@ def test_the_command_changes_the_numbers(
     assert all(row["until_in"] > 3000 for row in rows)
 
 
-@pytest.mark.parametrize("engine", ["etcd", "zookeeper"], indirect=True)
-def test_without_a_majority_nothing_is_confirmed(engine: AnyEngine, tmp_path: Path) -> None:
+@nodes_of
+def test_without_a_majority_nothing_is_confirmed(engine: Server, tmp_path: Path) -> None:
     """A write is done later or never; the register tells, and the next one replaces it."""
-    fleet = Fleet(engine, tmp_path, 3)
-    stopped = list(engine.nodes.running)[1:]
+    fleet = Fleet(engine, tmp_path)
+    record, other, last = (
+        Record(token * 16, ticks, held=True)
+        for token, ticks in (("1", 100), ("2", 200), ("3", 300))
+    )
+
+    def tell_minority(what: signal.Signals) -> None:
+        for process in list(engine.running.values())[1:]:
+            process.send_signal(what)
 
     async def write() -> None:
-        record = Record("1" * 16, 100, held=True)
-        other = replace(record, claim="2" * 16, until=200)
-        async with fleet.connect() as coordinator:
-            await coordinator.meta()
-            written = await coordinator.write(3, record, None)
-            for node in stopped:
-                engine.nodes.signal(node, signal.SIGSTOP)
+        async with fleet.connect() as registers:
+            await registers.meta()
+            written = await registers.write(3, record, None)
+            tell_minority(signal.SIGSTOP)
             try:
                 with pytest.raises(Away):
-                    await coordinator.write(3, other, written)
+                    await registers.write(3, other, written)
                 with pytest.raises(Away):
-                    await coordinator.read(3)
+                    await registers.read(3)
             finally:
-                for node in stopped:
-                    engine.nodes.signal(node, signal.SIGCONT)
-            last = replace(record, claim="3" * 16, until=300)
+                tell_minority(signal.SIGCONT)
 
             async def replaced() -> Found | None:
-                found = await coordinator.read(3)
+                found = await registers.read(3)
                 assert found is not None
                 assert found.record in (record, other, last)
                 if found.record != last:
                     # Changed if the write from before is done only now.
-                    await coordinator.write(3, last, found)
-                return await coordinator.read(3)
+                    await registers.write(3, last, found)
+                return await registers.read(3)
 
-            found = await answered(replaced)
-            assert found is not None
-            assert found.record == last
+            assert (await answered(replaced)).record == last
 
     trio.run(write)
 
 
-@pytest.mark.parametrize("engine", ["zookeeper"], indirect=True)
-def test_a_first_connection_may_take_longer_than_a_question(
-    engine: AnyEngine, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("engine", real("zookeeper"), indirect=True)
+def test_a_first_connection_may_take_longer_than_a_question(engine: Server, tmp_path: Path) -> None:
     """The next question goes on with it, and does not begin a new one."""
-    fleet = Fleet(engine, tmp_path, 3)
+    address = parse(Fleet(engine, tmp_path).url)
 
     async def ask() -> None:
         async with trio.open_nursery() as nursery:
-            proxy = Proxy([port for _, port in parse(fleet.url).hosts][:1])
+            proxy = Proxy([address.hosts[0][1]])
             await nursery.start(proxy.run)
             proxy.hold()
-            url = f"zk://127.0.0.1:{proxy.ports[0]}/{fleet.namespace}"
-            async with connect(parse(url), Access()) as registers:
+            held = replace(address, hosts=(("127.0.0.1", proxy.ports[0]),))
+            async with connect(held, Access()) as registers:
                 with pytest.raises(Away, match=r"^no connection within "):
                     await registers.meta()
                 proxy.deliver()
@@ -194,3 +184,109 @@ def test_a_first_connection_may_take_longer_than_a_question(
             nursery.cancel_scope.cancel()
 
     trio.run(ask)
+
+
+@in_a_folder
+def test_a_restart_goes_on_while_the_engine_is_gone(engine: Server, tmp_path: Path) -> None:
+    """After a crash and after a clean stop; v7 never waits for it."""
+    fleet = Fleet(engine, tmp_path)
+    with Daemon(f"--worker={fleet.url}") as daemon:
+        _, _, end = take(daemon)
+        path = Path(parse(fleet.url).path)
+        path.rename(path.with_name("away"))
+        daemon.kill()
+        for leave in (daemon.kill, daemon.stop):
+            daemon.start()
+            with daemon.connect() as connection:
+                block = connection.call("take", "snowflake", 100)
+                assert connection.call("take", "steady", 1)["count"] == 1
+            # "none" once it has looked: a folder that is gone is one without a namespace.
+            assert told(daemon)["state"] in ("resumed", "none")
+            assert (block["worker"], block["first"] >= end) == (3, True)
+            end = block["first"] + block["count"]
+            leave()
+        daemon.start()
+        assert take(daemon)[1] >= end
+
+
+@in_a_folder
+def test_daemons_with_copies_of_one_state_use_no_tick_twice(engine: Server, tmp_path: Path) -> None:
+    """One goes on with the number, the other says in one line that it does not."""
+    worker = f"--worker={Fleet(engine, tmp_path, 4).url}"
+    first, copy = Daemon(worker), Daemon(worker)
+    seen = Seen()
+    with ExitStack() as stack:
+        stack.callback(copy.__exit__)
+        stack.enter_context(first)
+        number, _, _ = take(first)
+        first.kill()
+        shutil.copytree(first.state, copy.state, dirs_exist_ok=True)
+        for daemon in (first, copy):
+            daemon.start()
+        for _ in range(20):
+            for daemon in (first, copy):
+                seen.use(*take(daemon), str(daemon.pid))
+        (line,) = [line for each in (first, copy) for line in each.lines if "fenced" in line]
+    assert seen.overlaps == []
+    assert len(seen.judge.spans) == 2
+    assert f"worker number {number} was taken by another daemon of" in line
+    assert "a copy of this state" in line
+
+
+def test_snowflakes_refused_in_a_fleet_are_logged_without_advice_that_was_followed(
+    tmp_path: Path,
+) -> None:
+    """The daemon has the option --worker already, and no number only for now."""
+    with Daemon(f"--worker=folder://{tmp_path}/none") as daemon:
+        with daemon.connect() as connection:
+            _, _, error, _ = connection.ask("make", "snowflake")
+        assert error.startswith("no_worker_id: ")
+        assert daemon.stop() == 0
+    (line,) = [line for line in daemon.lines if "refused within" in line]
+    assert line.endswith(
+        ": 1 request for Snowflakes while there was no worker number (no_worker_id)"
+    )
+
+
+NO_NETWORK = (
+    "this process may use no network: Address family not supported by protocol; if it is the"
+    " service, run uuidd install-units --coordinator, systemctl daemon-reload and systemctl restart"
+    " uuidd.service"
+)
+
+
+@pytest.mark.skipif(platform.machine() not in SOCKET_CALLS, reason="a call without a number here")
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("etcd://h1/uuidd", NO_NETWORK),
+        ("zk://[::1]/uuidd", NO_NETWORK),
+        ("postgresql://u@h1/ids", NO_NETWORK),
+        # Its Unix socket is asked.
+        ("postgresql:///ids?host=/none", "/none/.s.PGSQL.5432"),
+    ],
+)
+def test_a_service_without_network_says_how_to_allow_it(url: str, words: str) -> None:
+    with Daemon(f"--worker={url}", wrap=offline) as daemon:
+        (away,) = until(lambda: [line for line in daemon.lines if " away: " in line])
+        assert words in told(daemon)["why"]
+    assert words in away
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--worker=etcd://u:geheim@h1/uuidd", "put it into a file"),
+        ("--worker=folder:///tmp/x --worker-window=10", "'10' is not a span above 0 and up to 30d"),
+        (
+            "--worker=folder:///tmp/x --worker-window=10m --worker-hold=4m",
+            "--worker-hold 240s is less than half of --worker-window 600s",
+        ),
+    ],
+)
+def test_a_fleet_that_cannot_be_asked_is_refused_in_one_line(options: str, words: str) -> None:
+    """As a start is, and as ``--check`` says; a password is never shown."""
+    status, out, err = ended(*options.split(), "--check", "--no-pid", "-s", "/tmp/none")
+    assert status == 1
+    assert words in out + err
+    assert "geheim" not in out + err

@@ -1,7 +1,7 @@
 """Many hosts of a fleet in one process, each with a keeper and a connection of its own.
 
 ``python -m tests.fleet.crowd etcd --hosts 300`` starts them at once, and prints how long it takes
-until all have a number, and how often they write while they hold it.
+until all have a number, and how often they renew while they hold it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from random import Random
 from typing import NamedTuple
 
@@ -23,11 +21,10 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
-from uuidd.fleet import engines
-from uuidd.fleet.address import Access, Address, Fleet, parse
+from uuidd.fleet.address import Fleet, parse
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Found, Holder, Meta, Record
-from uuidd.fleet.registers import Registers, connect
+from uuidd.fleet.record import Holder, Meta
+from uuidd.fleet.registers import connect
 
 START_SECONDS = 60.0
 """In which all hosts must have a number, on a busy machine."""
@@ -39,36 +36,15 @@ class Crowd(NamedTuple):
     numbers: list[int]
     seconds: float
     cpu_seconds: float
-    writes_to_claim: int
-    writes_per_second: float
+    renewals_per_second: float
 
     def report(self) -> str:
         """Return all of it as text."""
         return (
             f"{len(self.numbers)} hosts: {len(set(self.numbers))} numbers within"
-            f" {self.seconds:.2f} s, {self.cpu_seconds:.2f} s of the processor,"
-            f" {self.writes_to_claim} writes; then {self.writes_per_second:.2f} writes a second"
+            f" {self.seconds:.2f} s, {self.cpu_seconds:.2f} s of the processor;"
+            f" then {self.renewals_per_second:.2f} renewals a second"
         )
-
-
-class Counted(Registers):
-    """Registers whose writes are counted, those of all hosts together."""
-
-    writes = 0
-
-    async def write(self, number: int, record: Record, found: Found | None) -> Found:
-        """See ``Registers``."""
-        Counted.writes += 1
-        return await super().write(number, record, found)
-
-
-@asynccontextmanager
-async def _counted(address: Address, access: Access) -> AsyncIterator[Registers]:
-    engine = engines.opened(address, access)
-    try:
-        yield Counted(engine, address)
-    finally:
-        engine.close()
 
 
 def _keeper(fleet: Fleet, index: int) -> tuple[Keeper, Fence]:
@@ -79,7 +55,6 @@ def _keeper(fleet: Fleet, index: int) -> tuple[Keeper, Fence]:
     keeper = Keeper(
         *(fleet, TWITTER_EPOCH, timelines, clock.read, lambda: None, trio.lowlevel.checkpoint),
         Holder(f"host-{index}"),
-        connect=_counted,
         random=Random(index),
     )
     return keeper, fence
@@ -89,7 +64,6 @@ async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:
     async with connect(fleet.address, fleet.access) as registers:
         await registers.create(Meta("0123456789abcdef", TWITTER_EPOCH), {})
     made = [_keeper(fleet, index) for index in range(hosts)]
-    Counted.writes = 0
     async with trio.open_nursery() as nursery:
         begun, cpu = time.monotonic(), time.process_time()
         for keeper, _ in made:
@@ -99,12 +73,11 @@ async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:
                 while fence.number is None:
                     await keeper.renewed()
         took, cpu = time.monotonic() - begun, time.process_time() - cpu
-        claimed, Counted.writes = Counted.writes, 0
         await trio.sleep(seconds)
-        rate = Counted.writes / seconds if seconds else 0.0
+        renewals = sum(keeper.standing.renewals for keeper, _ in made)
         numbers = [fence.number for _, fence in made if fence.number is not None]
         nursery.cancel_scope.cancel()
-    return Crowd(numbers, took, cpu, claimed, rate)
+    return Crowd(numbers, took, cpu, renewals / seconds if seconds else 0.0)
 
 
 def run(engine: Server, hosts: int, *, window: float = 600, seconds: float = 0) -> Crowd:

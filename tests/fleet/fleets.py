@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -16,8 +16,10 @@ from tests.rig import Daemon, until
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away, Changed
-from uuidd.fleet.record import Found, Meta
+from uuidd.fleet.record import Meta
 from uuidd.fleet.registers import Registers, connect
+
+_Answer = TypeVar("_Answer")
 
 SECONDS = 30.0
 """For what follows soon, on a busy machine."""
@@ -98,11 +100,10 @@ def refused(daemon: Daemon) -> str:
     return str(why)
 
 
-async def answered(ask: Callable[[], Awaitable[Found | None]]) -> Found:
-    """Return the first answer that is one."""
+async def answered(ask: Callable[[], Awaitable[_Answer | None]]) -> _Answer:
+    """Return the first answer that is one, and is not None."""
     with trio.fail_after(SECONDS):
         while True:
             with suppress(Away, Changed):
-                found = await ask()
-                assert found is not None
-                return found
+                if (found := await ask()) is not None:
+                    return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,46 +121,50 @@ def test_a_secret_is_one_line_of_its_file(tmp_path: Path) -> None:
     assert secret(Access()) == ""
 
 
-@pytest.mark.parametrize("mode", [0o604, 0o602, 0o644])
-def test_a_secret_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
-    """With the command that mends it; so is a key."""
-    path = written(tmp_path, mode=mode)
-    with pytest.raises(Refused, match=r"^--worker-secret: all users can use .* chmod o= /"):
-        check(ZOOKEEPER, Access("me", path))
-    with pytest.raises(Refused, match=r"^--worker-key: all users can use"):
-        check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
-
-
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "nul\0", "x" * 5000])
 def test_a_file_without_one_line_holds_no_secret(tmp_path: Path, text: str) -> None:
     with pytest.raises(Refused, match=r"file does not hold one line of text$"):
         secret(Access("me", written(tmp_path, text)))
 
 
-ONLY = {
-    "ca": lambda path: Access(ca=path),
-    "cert": lambda path: Access(cert=path),
-    "secret": lambda path: Access(secret=path),
-}
-"""What a single file is given as."""
+def only(*names: str, user: str = "") -> Callable[[Path], Access]:
+    """Return what gives one file as all of these."""
+    return lambda path: Access(user, **dict.fromkeys(names, path))
+
+
+OURS = only("secret", user="me")
 
 
 @pytest.mark.parametrize(
-    ("url", "name", "error"),
+    ("url", "given", "mode", "error"),
     [
-        ("zk://h1/u", "ca", "--worker-ca is for TLS, and zk:// has none; write zks:// for TLS"),
-        ("zks://h1/u", "cert", "--worker-cert and --worker-key must be given together"),
-        ("zk://h1/u", "secret", "--worker-secret needs the name of its user; add --worker-user"),
-        ("folder:///u", "secret", "--worker-secret is of no use with folder://"),
+        ("zk://h1/u", OURS, 0o604, "secret: all users can use {path} (mode 0604); chmod o= {path}"),
+        ("zk://h1/u", OURS, 0o602, "secret: all users can use {path} (mode 0602); chmod o= {path}"),
+        ("zks://h1/u", only("cert", "key"), 0o604, "key: all users can use {path} (mode 0604)"),
+        # They would protect nothing.
+        ("zk://h1/u", only("ca"), 0, "ca is for TLS, and zk:// has none; write zks:// for TLS"),
+        ("zks://h1/u", only("cert"), 0, "cert and --worker-key must be given together"),
+        ("zk://h1/u", only("secret"), 0, "secret needs the name of its user; add --worker-user"),
+        ("folder:///u", only("secret"), 0, "secret is of no use with folder://; leave it out"),
+        ("zks://h1/u", only("ca"), 0o600, "ca: {path} holds no certificates: "),
+        ("zks://h1/u", only("cert", "key"), 0o600, "cert: {path} and --worker-key {path} are no"),
+        # It would block a reader.
+        ("zks://h1/u", only("ca"), stat.S_IFIFO, "ca: {path} is not a plain file"),
+        ("zks://h1/u", only("ca"), None, "ca: {path} cannot be read: No such file"),
     ],
 )
-def test_files_that_are_of_no_use_are_refused(
-    tmp_path: Path, url: str, name: str, error: str
+def test_a_file_that_is_of_no_use_is_refused(
+    tmp_path: Path, url: str, given: Callable[[Path], Access], mode: int | None, error: str
 ) -> None:
-    """They would protect nothing."""
+    """The line names the option, the file, and the command that mends it."""
+    path = tmp_path / "file"
+    if mode == stat.S_IFIFO:
+        os.mkfifo(path)
+    elif mode is not None:
+        written(tmp_path, "no certificate", mode)
     with pytest.raises(Refused) as caught:
-        check(parse(url), ONLY[name](written(tmp_path)))
-    assert error in str(caught.value)
+        check(parse(url), given(path))
+    assert str(caught.value).startswith(f"--worker-{error.format(path=path)}")
 
 
 def test_what_libpq_does_not_know_is_refused() -> None:
@@ -166,23 +172,6 @@ def test_what_libpq_does_not_know_is_refused() -> None:
     check(parse("postgresql://h1/ids?sslmode=require"), Access())
     with pytest.raises(Refused, match='invalid connection option "sslmood"'):
         check(parse("postgresql://h1/ids?sslmood=require"), Access())
-
-
-def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "no certificate")
-    with pytest.raises(Refused, match=f"^--worker-ca: {path} holds no certificates: "):
-        check(parse("zks://h1/uuidd"), Access(ca=path))
-    with pytest.raises(Refused, match=f"^--worker-cert: {path} and --worker-key {path} are no"):
-        check(parse("zks://h1/uuidd"), Access(cert=path, key=path))
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """Also one that would block a reader."""
-    with pytest.raises(Refused, match="--worker-ca: /none cannot be read: No such file"):
-        check(parse("zks://h1/u"), Access(ca=Path("/none")))
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Refused, match="pipe is not a plain file"):
-        check(parse("zks://h1/u"), Access(ca=tmp_path / "pipe"))
 
 
 def test_a_name_without_a_slash_is_a_credential() -> None:

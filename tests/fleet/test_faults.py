@@ -18,8 +18,8 @@ import trio
 import trio.testing
 
 from uuidd.fleet.address import Access, parse
-from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, opened
-from uuidd.fleet.record import Found, Meta, Record, UnreadableError, encode, register_name
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version, opened
+from uuidd.fleet.record import Meta, Record, UnreadableError, register_name
 from uuidd.fleet.registers import Registers, connect, reason
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
@@ -90,6 +90,12 @@ async def slowly(stream: trio.SocketStream) -> None:
         await trio.sleep(0.05)
 
 
+async def unserved() -> str:
+    """Return a host and port that nobody serves."""
+    async with served(nothing) as host:
+        return host
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("serve", [nothing, garbage, slowly])
@@ -101,14 +107,11 @@ async def test_an_engine_without_a_useful_answer_is_away(url: str, serve: Serve)
 @pytest.mark.thorough
 @pytest.mark.parametrize("url", URLS)
 async def test_an_engine_that_nobody_serves_is_away(url: str) -> None:
-    async with served(nothing) as host:
-        pass
-    assert "connect" in (await asked(url.format(host))).lower()
+    assert "connect" in (await asked(url.format(await unserved()))).lower()
 
 
 async def test_why_no_host_of_etcd_was_reached_is_one_cause() -> None:
-    async with served(nothing) as host:
-        pass
+    host = await unserved()
     line = await asked(f"etcd://{host}/uuidd")
     assert line == f"cannot connect to {host}: Connection refused"
 
@@ -166,15 +169,25 @@ async def test_the_next_host_is_asked() -> None:
         assert await engine.meta() is None
 
 
+def sent(data: bytes) -> str:
+    """Return a key or a value as it is in the JSON of etcd."""
+    return base64.b64encode(data).decode()
+
+
 async def test_garbage_in_the_namespace_is_named() -> None:
-    key = base64.b64encode(b"/uuidd/meta")
-    body = b'{"kvs": [{"key": "%b", "value": "eA==", "mod_revision": "5"}]}' % key
+    kept = {"key": sent(b"/uuidd/meta"), "value": "eA==", "mod_revision": "5"}
     async with (
-        served(answering(body)) as host,
+        served(answering(json.dumps({"kvs": [kept]}).encode())) as host,
         connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
     ):
         with pytest.raises(UnreadableError, match="/uuidd/meta is no record of uuidd"):
             await engine.meta()
+
+
+async def put(hosts: str, version: Version = None) -> Version:
+    """Write to etcd: a value in place of that *version*, while another key has a value."""
+    engine = opened(parse(f"etcd://{hosts}/uuidd"), Access())
+    return await trio.to_thread.run_sync(engine.put, "/k", b"new", version, ("/meta", b"meta"))
 
 
 async def test_a_write_that_may_have_been_done_is_not_repeated() -> None:
@@ -185,21 +198,13 @@ async def test_a_write_that_may_have_been_done_is_not_repeated() -> None:
         requests.append(await stream.receive_some())
 
     async with served(lost) as one, served(lost) as other:
-        engine = opened(parse(f"etcd://{one},{other}/uuidd"), Access())
         with pytest.raises(Away):
-            await trio.to_thread.run_sync(engine.put, "/uuidd/meta", b"{}", None, None)
+            await put(f"{one},{other}")
     assert len(requests) == 1
 
 
 async def test_a_write_to_etcd_names_what_it_replaces() -> None:
-    """Register 7, at the revision and with the value that were read; else nothing is written."""
-
-    def sent(data: bytes | str) -> str:
-        return base64.b64encode(data.encode() if isinstance(data, str) else data).decode()
-
-    meta = Meta("0" * 16, 0)
-    kept = {"key": sent("/uuidd/meta"), "value": sent(encode(meta)), "mod_revision": "1"}
-    answers = iter([{"kvs": [kept]}, {"header": {"revision": "6"}, "succeeded": True}])
+    """The key, at the revision and with the value that were read; else nothing is written."""
     requests = []
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -207,37 +212,27 @@ async def test_a_write_to_etcd_names_what_it_replaces() -> None:
         while not received.endswith(b"}"):
             received += await stream.receive_some()
         requests.append(json.loads(received.partition(b"\r\n\r\n")[2]))
-        body = json.dumps(next(answers)).encode()
+        body = b'{"header": {"revision": "6"}, "succeeded": true}'
         head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
         await stream.send_all(head % len(body) + body)
 
-    record = Record("0" * 16, 5, held=True, host="db")
-    async with (
-        served(serve) as host,
-        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
-    ):
-        await engine.meta()
-        assert await engine.write(7, record, Found(record, (5, b"before"))) == Found(
-            record, (6, encode(record))
-        )
-    key = sent(f"/uuidd/{meta.id}/{register_name(7)}")
-    equal = {"result": "EQUAL"}
-    assert requests[1] == {
-        "compare": [
-            {**equal, "key": kept["key"], "target": "VALUE", "value": kept["value"]},
-            {**equal, "key": key, "target": "MOD", "mod_revision": "5"},
-            {**equal, "key": key, "target": "VALUE", "value": sent(b"before")},
-        ],
-        "success": [{"request_put": {"key": key, "value": sent(encode(record))}}],
-    }
+    async with served(serve) as host:
+        assert await put(host, (5, b"before")) == (6, b"new")
+    guard, key, equal = sent(b"/meta"), sent(b"/k"), {"result": "EQUAL"}
+    compare = [
+        {**equal, "key": guard, "target": "VALUE", "value": sent(b"meta")},
+        {**equal, "key": key, "target": "MOD", "mod_revision": "5"},
+        {**equal, "key": key, "target": "VALUE", "value": sent(b"before")},
+    ]
+    success = [{"request_put": {"key": key, "value": sent(b"new")}}]
+    assert requests == [{"compare": compare, "success": success}]
 
 
 async def test_a_refused_transaction_is_no_error() -> None:
     """In JSON, ``succeeded`` is left out then."""
     async with served(answering(b'{"header": {"revision": "5"}}')) as host:
-        engine = opened(parse(f"etcd://{host}/uuidd"), Access())
         with pytest.raises(Changed):
-            await trio.to_thread.run_sync(engine.put, "/uuidd/meta", b"{}", None, None)
+            await put(host)
 
 
 @pytest.mark.parametrize(

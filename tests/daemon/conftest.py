@@ -1,4 +1,4 @@
-"""The root logger, and the autojump clock of trio for tests that have it from a fixture or a mark.
+"""Fixtures of many tests, and the autojump clock for tests that have it from a fixture or a mark.
 
 pytest-trio uses a clock only if the test function itself has it as an argument.
 """
@@ -14,6 +14,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from uuidd.server.page import Page
+
 T = TypeVar("T")
 
 
@@ -25,6 +27,21 @@ def root() -> Iterator[logging.Logger]:
     yield root
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What the daemon logs."""
+    caplog.set_level(logging.INFO, logger="uuidd")
+    return caplog
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page for one test."""
+    page = Page()
+    yield page
+    page.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

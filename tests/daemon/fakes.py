@@ -276,11 +276,9 @@ class Inside(Assembly):
         assert isinstance(block, SteadyBlock)
         return block
 
-    async def take_steady_waiting(
-        self, count: int = 1, *, whole: bool = False, wait: bool = True
-    ) -> SteadyBlock:
+    async def take_steady_waiting(self, count: int = 1, *, whole: bool = False) -> SteadyBlock:
         """Take of the steady timeline, as a request that may have to wait."""
-        block = await awaited(self.allocator.take("steady", count, whole, wait, uid=UID))
+        block = await awaited(self.allocator.take("steady", count, whole, uid=UID))
         assert isinstance(block, SteadyBlock)
         return block
 

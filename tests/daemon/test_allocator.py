@@ -1,7 +1,10 @@
+"""Blocks as clients get them: at once, or after a bounded wait, or an error that says why."""
+
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,12 +13,38 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited
+from uuidd.core.ids.snowflake import TWITTER_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
-from uuidd.core.timeline.generation import GENERATIONS, LANES
+from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.allocator import MOST_WAITING
-from uuidd.server.settings import ROOM_SECONDS
+from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS
+from uuidd.server.trust import Quality
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
+
+HANGS_OR_FAILS = pytest.mark.parametrize(
+    ("broken", "cause"), [(False, "it is still under way"), (True, "No space left on device")]
+)
+
+ALL = (MAX_BLOCK, True)
+"""As many ticks as one request can ask for, and no fewer."""
+
+NEVER_SAVED = (
+    "unavailable: the state could not be saved within 0.8 s ({}), and v7, Snowflakes and the other"
+    " steady kinds need this first; the daemon keeps trying"
+)
+
+
+def started(**how: Any) -> Inside:
+    """An inside that needs no save for ten seconds."""
+    inside = Inside(**how)
+    inside.save_ahead()
+    return inside
 
 
 @pytest.fixture
@@ -24,97 +53,197 @@ async def inside(autojump_clock: MockClock) -> Inside:
     return Inside()
 
 
-EITHER = pytest.mark.parametrize("timeline", ["utc", "steady"])
+@pytest.fixture
+async def full(autojump_clock: MockClock) -> Inside:
+    """An inside without free ticks for whole blocks, that needs no save."""
+    return used_up()
+
+
+def used_up(*, stopped: bool = False) -> Inside:
+    """An inside without free ticks for whole blocks. While UTC is *stopped*, none become free."""
+    inside = started()
+    inside.use_up()
+    inside.take_steady(MAX_BLOCK)
+    if stopped:
+        inside.wall.stop()
+    return inside
+
+
+def taken_up_to_a_second_ahead() -> Inside:
+    """An inside whose lanes are ahead of a UTC that stands still."""
+    inside = started()
+    inside.wall.stop()
+    for lane in inside.open.lanes:
+        lane.next = inside.wall.now() + TICKS_PER_SECOND
+    return inside
+
+
+def stepped_back(seconds: float, *, stopped: bool = False, **how: Any) -> Inside:
+    """An inside that had given a steady tick when UTC stepped back."""
+    inside = started(**how)
+    inside.take_steady()
+    inside.wall.step(-seconds)
+    if stopped:
+        inside.wall.stop()
+    return inside
+
+
+def after_a_lost_state() -> Inside:
+    """An inside whose state was lost a second before it began: 19 s of the 20 are to come."""
+    return Inside(lost=True)
+
+
+def stopping() -> Inside:
+    """An inside that gives out nothing any more."""
+    inside = Inside()
+    inside.timelines.close()
+    return inside
+
+
+def without_sync(*, synchronised: bool, max_error: float) -> Inside:
+    """An inside that was started with --require-sync 0.5 on a host whose clock is so."""
+    return started(require_sync=0.5, quality=Quality(synchronised, max_error))
+
+
+WITHHELD = "and --require-sync withholds steady after a start until its error is at most 0.5 s"
+
+STOPPING = "unavailable: the daemon is stopping; try again"
+
+STEADY_REFUSED: dict[str, tuple[Callable[[], Inside], str]] = {
+    "lost": (
+        after_a_lost_state,
+        "unavailable: the state was lost, so steady starts in 19.0 s, after all ids that may have"
+        " been given out before",
+    ),
+    "max-lead": (
+        partial(stepped_back, 2 * HOUR),
+        "unavailable: the steady timeline is 7200.000 s ahead of UTC, and --max-lead is 3600 s; it"
+        " resumes when UTC catches up, or after uuidd --reset-steady",
+    ),
+    "wait": (
+        partial(stepped_back, 60, rollback="wait"),
+        "unavailable: UTC was set back, and steady waits 60.000 s until UTC catches up",
+    ),
+    "refuse": (
+        partial(stepped_back, 60, rollback="refuse"),
+        "unavailable: the steady timeline is 60.000 s ahead of UTC, which was set back, and"
+        " --rollback refuse gives out nothing until UTC catches up",
+    ),
+    "not synchronised": (
+        partial(without_sync, synchronised=False, max_error=16.0),
+        f"unavailable: the clock is not synchronised, {WITHHELD}",
+    ),
+    "wrong": (
+        partial(without_sync, synchronised=True, max_error=0.75),
+        f"unavailable: the clock may be wrong by 0.750 s, {WITHHELD}",
+    ),
+}
+"""What stops steady besides a missing save, and the error that a client gets at once."""
+
+
+async def refusal(inside: Inside, *asked: Any, uid: int = UID) -> str:
+    """Return the error of a request for a block, which changes nothing."""
+    before = inside.standing()
+    with pytest.raises(RefusedError) as caught:
+        await awaited(inside.allocator.take(*asked, uid=uid))
+    assert inside.standing() == before
+    return f"{caught.value.code}: {caught.value.message}"
+
+
+@pytest.mark.parametrize(
+    ("make", "asked", "error", "seconds"),
+    [
+        *[
+            (make, ("steady", *what), error, 0)
+            for make, error in STEADY_REFUSED.values()
+            for what in ((1, False), ALL)
+        ],
+        *[
+            (stopping, (timeline, 1, False, wait), STOPPING, 0)
+            for timeline in ("utc", "steady")
+            for wait in (True, False)
+        ],
+        (
+            partial(stepped_back, 0.5, stopped=True, rollback="wait"),
+            ("steady", 1, False),
+            "unavailable: UTC was set back, and steady waits 0.500 s until UTC catches up",
+            0.5,
+        ),
+        (
+            partial(stepped_back, 0.3, rollback="wait"),
+            ("steady", 1, False, False),
+            "must_wait: UTC was set back, and steady waits 0.300 s until UTC catches up; ask again"
+            " with wait",
+            0,
+        ),
+        (
+            partial(used_up, stopped=True),
+            ("utc", *ALL),
+            "busy: 1000000 ticks will not be free within 0.2 s; ask for fewer, or try again later",
+            ROOM_SECONDS,
+        ),
+        (
+            used_up,
+            ("utc", *ALL, False),
+            "must_wait: 1000000 ticks will be free in 0.100 s; ask again with wait",
+            0,
+        ),
+        *[
+            (
+                taken_up_to_a_second_ahead,
+                ("utc", 1, True, wait),
+                "busy: 1 ticks will not be free within 0.2 s; ask for fewer, or try again later",
+                0,
+            )
+            for wait in (True, False)
+        ],
+    ],
+)
+async def test_a_refused_request_says_why_and_moves_nothing(
+    make: Callable[[], Inside], asked: tuple[Any, ...], error: str, seconds: float
+) -> None:
+    assert await refusal(make(), *asked) == error
+    assert trio.current_time() == pytest.approx(seconds, abs=1e-5)
 
 
 # Room
 
 
 @EITHER
-async def test_a_whole_block_waits_for_free_ticks(inside: Inside, timeline: str) -> None:
-    inside.save_ahead()
-    inside.use_up()
-    inside.take_steady(MAX_BLOCK)
-    block = await awaited(inside.allocator.take(timeline, MAX_BLOCK, True, uid=UID))
+async def test_a_whole_block_waits_for_free_ticks(full: Inside, timeline: str) -> None:
+    block = await awaited(full.allocator.take(timeline, *ALL, uid=UID))
     assert block.count == MAX_BLOCK
     assert trio.current_time() == pytest.approx(0.1, abs=1e-5)
 
 
-async def test_busy_says_what_to_do(inside: Inside) -> None:
-    inside.save_ahead()
-    inside.use_up()
-    inside.wall.stop()
-    before = inside.standing()
-    with pytest.raises(RefusedError) as caught:
-        await inside.take_waiting(MAX_BLOCK, whole=True)
-    assert (caught.value.code, caught.value.message) == (
-        "busy",
-        "1000000 ticks will not be free within 0.2 s; ask for fewer, or try again later",
-    )
-    assert trio.current_time() <= ROOM_SECONDS
-    assert inside.standing() == before
+async def test_room_that_comes_soon_is_waited_for_in_any_case(full: Inside) -> None:
+    assert (await full.take_waiting(400_000, whole=True, wait=False)).count == 400_000
+    assert trio.current_time() == pytest.approx(0.04, abs=1e-5)
 
 
 async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(inside: Inside) -> None:
     inside.save_ahead()
-    served: list[Block] = []
-    refused: list[RefusedError] = []
+    outcomes: list[str] = []
 
     async def ask() -> None:
         try:
-            served.append(await inside.take_waiting(MAX_BLOCK, whole=True))
+            await inside.take_waiting(MAX_BLOCK, whole=True)
+            outcomes.append("served")
         except RefusedError as error:
-            refused.append(error)
+            outcomes.append(error.code)
 
     async with trio.open_nursery() as nursery:
         for _ in range(60):
             nursery.start_soon(ask)
     assert trio.current_time() <= ROOM_SECONDS + 1e-5
     assert ROOM_SECONDS == 0.2
-    assert 30 <= len(served) < 60
-    assert {error.code for error in refused} == {"busy"}
-    assert len(served) + len(refused) == 60
-
-
-async def test_whole_grants_leave_single_ticks_their_room(inside: Inside) -> None:
-    inside.save_ahead()
-    inside.use_up()
-    for _ in range(100):
-        inside.take()
-        await trio.sleep(1e-6)
+    assert set(outcomes) == {"served", "busy"}
+    assert 30 <= outcomes.count("served") < 60 == len(outcomes)
 
 
 # Steps back
 
 
-async def test_a_small_step_back_is_waited_out(inside: Inside) -> None:
-    inside.save_ahead()
-    before = inside.take()
-    inside.wall.step(-0.005)
-    after = await inside.take_waiting(1, whole=False)
-    assert trio.current_time() == pytest.approx(0.005, abs=1e-5)
-    assert after.clock_seq == before.clock_seq
-    assert after.first > before.first
-
-
-async def test_a_large_step_back_opens_a_generation_that_waits_for_its_save(
-    inside: Inside, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with inside.saving():
-        await inside.use(60)
-        before = inside.take()
-        inside.wall.step(-HOUR)
-        with pytest.raises(MustPause):
-            inside.take()
-        after = await inside.take_waiting(1, whole=False)
-        assert after.clock_seq == before.clock_seq + LANES
-        assert after.node == before.node
-        assert inside.disk.kept[-1].generation == after.clock_seq // LANES
-        assert inside.timeline.openings == 2
-        assert "the clock sequence was changed, because UTC is" in caplog.text
-
-
-@pytest.mark.usefixtures("autojump_clock")
 async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_sequence() -> None:
     """The clock sequence that libuuid's file holds at the step is half the ring away."""
     inside = Inside(node=Node(0x00163E000001, "mac eth0"))
@@ -122,102 +251,212 @@ async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_seq
         await inside.use(60)
         inside.libuuid_clock_seq = 0x1261
         inside.wall.step(-10)
-        block = await inside.take_waiting(1, whole=False)
+        block = await inside.take_waiting()
     assert (block.node, block.clock_seq >> 8) == (0x00163E000001, (0x1261 >> 8) + GENERATIONS // 2)
+
+
+async def test_steady_waits_out_a_step_back_where_that_is_chosen() -> None:
+    inside = stepped_back(0.5, rollback="wait")
+    last = inside.steady.next - 1
+    block = await inside.take_steady_waiting()
+    assert trio.current_time() == pytest.approx(0.5, abs=1e-5)
+    assert inside.wall.now() >= block.first > last
+
+
+# Steady
+
+
+@pytest.mark.parametrize("make", [make for make, _ in STEADY_REFUSED.values()])
+async def test_utc_goes_on_while_steady_is_refused(make: Callable[[], Inside]) -> None:
+    inside = make()
+    await refusal(inside, "steady", 1, False)
+    assert inside.take().node == inside.timeline.node.value
+
+
+@pytest.mark.parametrize("worker", [None, 0, 1023])
+async def test_a_steady_block_tells_what_its_ids_are_made_with(worker: int | None) -> None:
+    inside = started(worker=worker)
+    async with inside.talking() as peer:
+        result = (await peer.call("take", "steady", 100)).result
+    first = inside.wall.now() - 99
+    assert result == {
+        "first": first,
+        "unix_ms": (first - UNIX_EPOCH) // 10_000,
+        "tick_in_ms": (first - UNIX_EPOCH) % 10_000,
+        "count": 100,
+        "node": inside.timeline.node.value.to_bytes(6, "big"),
+        "worker": worker,
+        "epoch": TWITTER_EPOCH,
+    }
+    assert inside.service.rpc.ids == 100
+
+
+async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds() -> None:
+    inside = after_a_lost_state()
+    begin = inside.steady.held_until
+    assert begin == inside.wall.now() + 19 * TICKS_PER_SECOND
+    async with inside.saving():
+        await trio.sleep(10)
+        assert "starts in 9.0 s" in await refusal(inside, "steady", 1, False)
+        await trio.sleep(8.5)
+        # Less is left than a request waits for.
+        block = await inside.take_steady_waiting(10)
+        assert block.first == begin
+        assert trio.current_time() == pytest.approx(19, abs=1e-3)
+        await trio.sleep(1)
+        assert inside.take_steady(10).first == inside.wall.now() - 9
+
+
+async def test_a_lost_state_is_no_reason_any_more_once_ids_came() -> None:
+    inside = Inside(lost=True, rollback="wait")
+    async with inside.saving():
+        await trio.sleep(20)
+        await inside.take_steady_waiting()
+        inside.wall.step(-30)
+        assert await refusal(inside, "steady", 1, False) == (
+            "unavailable: UTC was set back, and steady waits 30.000 s until UTC catches up"
+        )
+        told = inside.report.status()["steady"]
+        assert (told["held_for"], told["lead"]) == (0.0, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "seconds", "shown"),
+    [
+        (after_a_lost_state, 0, {"held_for": 19.0, "lead": 0.0}),
+        (after_a_lost_state, 4, {"held_for": 15.0, "lead": 0.0}),
+        (after_a_lost_state, 19, {"held_for": 0.0, "lead": 0.0}),
+        (partial(stepped_back, 2 * HOUR), 0, {"lead": 7200.0, "max_lead": 3600.0}),
+        # While a step back is slewed, a horizon of 10 s lasts 20 s.
+        (partial(stepped_back, 60), 0, {"horizon_in": 10.0}),
+        (partial(stepped_back, 60), 16, {"horizon_in": 2.0}),
+    ],
+)
+async def test_status_shows_how_steady_stands_to_utc(
+    make: Callable[[], Inside], seconds: float, shown: dict[str, float]
+) -> None:
+    inside = make()
+    await trio.sleep(seconds)
+    told = inside.report.status()["steady"]
+    assert {name: told[name] for name in shown} == shown
 
 
 # Saves
 
 
 @EITHER
-async def test_a_request_waits_for_the_save_it_needs(inside: Inside, timeline: str) -> None:
+@pytest.mark.parametrize(("wait", "seconds"), [(True, SAVE_SECONDS), (False, SOON_SECONDS)])
+async def test_a_request_waits_for_the_save_it_needs(
+    inside: Inside, timeline: str, wait: bool, seconds: float
+) -> None:
+    """One that does not want to wait is not bothered with a disk that works."""
     blocks: list[Block | SteadyBlock] = []
 
     async def ask() -> None:
-        blocks.append(await awaited(inside.allocator.take(timeline, 1, False, uid=UID)))
+        blocks.append(await awaited(inside.allocator.take(timeline, 1, False, wait, uid=UID)))
 
     async with inside.needing_a_save() as saved, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
-        await trio.sleep(SAVE_SECONDS - 0.1)
+        await trio.sleep(seconds - 0.01)
         assert blocks == []
         saved.set()
-    assert trio.current_time() == pytest.approx(HOUR + SAVE_SECONDS - 0.1)
+    assert trio.current_time() == pytest.approx(HOUR + seconds - 0.01)
     assert blocks[0].node == inside.timeline.node.value
 
 
+@EITHER
 @pytest.mark.parametrize(
-    ("broken", "cause"), [(False, "it is still under way"), (True, "No space left on device")]
+    ("broken", "error"),
+    [
+        (False, "must_wait: a save of the state has taken 0.05 s so far; ask again with wait"),
+        (
+            True,
+            "must_wait: the state could not be saved (No space left on device), and the daemon"
+            " tries again; ask again with wait",
+        ),
+    ],
 )
+async def test_who_does_not_wait_is_told_of_a_missing_save_within_50_ms(
+    inside: Inside, timeline: str, broken: bool, error: str
+) -> None:
+    async with inside.needing_a_save(broken=broken):
+        assert await refusal(inside, timeline, 1, False, False) == error
+        assert trio.current_time() == pytest.approx(HOUR + SOON_SECONDS, abs=1e-6)
+
+
+@HANGS_OR_FAILS
 async def test_without_a_save_in_time_a_volatile_node_serves(
     inside: Inside, broken: bool, cause: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When saves hang or fail, a request waits 1 s at most. The node is never saved."""
+    """A request waits 1 s at most. All get the same node, which is never saved."""
+    blocks: list[Block] = []
+
+    async def ask(wait: bool) -> None:
+        blocks.append(await inside.take_waiting(wait=wait))
+
     async with inside.needing_a_save(broken=broken) as saved:
-        block = await inside.take_waiting(1, whole=False)
-        assert trio.current_time() == HOUR + SAVE_SECONDS <= HOUR + 1
-        assert f"a volatile node (no save within {SAVE_SECONDS} s ({cause}))" in caplog.text
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(ask, True)
+        # From here on nobody waits, whether willing to or not.
+        await ask(wait=False)
+        assert trio.current_time() == pytest.approx(HOUR + 0.8, abs=0.001)
+        assert f"a volatile node (no save within 0.8 s ({cause}))" in caplog.text
         inside.disk.broken = False
         saved.set()
         await trio.sleep(20)
     assert {state.node for state in inside.disk.kept} == {inside.timeline.node}
-    assert block.node != inside.timeline.node.value
+    [node] = {block.node for block in blocks}
+    assert node != inside.timeline.node.value
+    assert len({block.first for block in blocks}) == 21
 
 
-async def test_after_a_save_the_stored_node_serves_again(
-    inside: Inside, caplog: pytest.LogCaptureFixture
+@HANGS_OR_FAILS
+async def test_steady_never_turns_volatile(inside: Inside, broken: bool, cause: str) -> None:
+    async with inside.needing_a_save(broken=broken):
+        for waits, wait in ((SAVE_SECONDS, True), (0, True), (0, False)):
+            begun = trio.current_time()
+            told = await refusal(inside, "steady", 1, False, wait)
+            assert told == NEVER_SAVED.format(cause)
+            assert trio.current_time() - begun == pytest.approx(waits, abs=1e-6)
+        # That of the start.
+        assert inside.timeline.openings == 1
+        # The horizon lies behind, so what is left is below zero.
+        left = inside.report.status()["steady"]["horizon_in"]
+        assert left == pytest.approx(0.1 - HOUR - SAVE_SECONDS)
+
+
+async def test_who_is_woken_late_by_a_save_that_succeeded_is_served(
+    inside: Inside, autojump_clock: MockClock
 ) -> None:
-    caplog.set_level("INFO", "uuidd")
-    async with inside.needing_a_save(broken=True):
-        volatile = await inside.take_waiting(1, whole=False)
-        await trio.sleep(20)
-        inside.disk.broken = False
-        await trio.sleep(5)
-        again = inside.take()
-        assert again.node == inside.timeline.node.value
-        assert again.first > volatile.first
-        assert inside.timeline.volatile is None
-        assert "so v1 and v6 come from the stored node again" in caplog.messages[-1]
+    """A daemon short of the processor refuses nobody for that."""
+    async with inside.saving():
+        await trio.sleep(HOUR)
+        inside.disk.kept_one = partial(autojump_clock.jump, SAVE_SECONDS)
+        block = await inside.take_steady_waiting()
+        assert trio.current_time() == HOUR + SAVE_SECONDS
+    assert block.count == 1
 
 
-async def test_many_who_wait_for_a_save_turn_volatile_together(inside: Inside) -> None:
-    async with inside.needing_a_save():
-        blocks: list[Block] = []
-
-        async def ask() -> None:
-            blocks.append(await inside.take_waiting(1, whole=False))
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(20):
-                nursery.start_soon(ask)
-        assert trio.current_time() == pytest.approx(HOUR + SAVE_SECONDS, abs=0.001)
-        assert len({block.node for block in blocks}) == 1
-        assert len({block.first for block in blocks}) == 20
-
-
-# Stopping
-
-
-@EITHER
-@pytest.mark.parametrize("wait", [True, False])
-async def test_a_stopping_daemon_is_unavailable(inside: Inside, timeline: str, wait: bool) -> None:
-    inside.timelines.close()
-    with pytest.raises(RefusedError) as caught:
-        await awaited(inside.allocator.take(timeline, 1, False, uid=UID, wait=wait))
-    assert (caught.value.code, caught.value.message) == (
-        "unavailable",
-        "the daemon is stopping; try again",
-    )
-    assert trio.current_time() == 0
+async def test_once_a_save_succeeds_steady_requests_wait_for_the_next_again(inside: Inside) -> None:
+    gate = inside.disk.gate = trio.Event()
+    async with inside.saving():
+        await trio.sleep(0.2)
+        await refusal(inside, "steady", 1, False)
+        inside.disk.gate = None
+        gate.set()
+        await trio.sleep(1)
+        assert (await inside.take_steady_waiting()).count == 1
 
 
 async def test_who_waits_when_the_daemon_stops_is_told(inside: Inside) -> None:
     async with inside.needing_a_save() as saved:
-        caught: list[RefusedError] = []
+        codes: list[str] = []
 
         async def ask() -> None:
             with pytest.raises(RefusedError) as raised:
-                await inside.take_waiting(1, whole=False)
-            caught.append(raised.value)
+                await inside.take_waiting()
+            codes.append(raised.value.code)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
@@ -225,78 +464,91 @@ async def test_who_waits_when_the_daemon_stops_is_told(inside: Inside) -> None:
             nursery.start_soon(partial(inside.saver.finish, 10))
             await trio.sleep(0.1)
             saved.set()
-        assert [error.code for error in caught] == ["unavailable"]
+        assert codes == ["unavailable"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("take", "utc", 1, False, False),
+        ("take", "steady", 1000, True, False),
+        ("make", "v1", 1, False),
+        ("make", "v7", 1000, False),
+        ("make", "ksuid", 1000, False),
+    ],
+)
+async def test_take_and_make_say_over_the_wire_that_they_must_wait(
+    inside: Inside, asked: tuple[Any, ...]
+) -> None:
+    async with inside.needing_a_save():
+        before = inside.standing()
+        async with inside.talking() as peer:
+            reply = await peer.call(*asked)
+            assert (reply.code, reply.result) == ("must_wait", None)
+            assert inside.standing() == before
+            assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
+            assert inside.service.rpc.refused == {"must_wait": 1}
+            assert (await peer.call("make", "v4", 1, False)).error is None
 
 
 # Shares
 
 
-async def drawing(
-    inside: Inside, got: Counter[int], uid: int, *, count: int, whole: bool, pause: float = 0.0
+@pytest.mark.parametrize(
+    ("greedy", "other", "is_always_served", "least"),
+    [
+        # However many requests each has under way: 15 and 9 would be 93 and 56 million ticks.
+        ((15, MAX_BLOCK, True, 0.001), (9, MAX_BLOCK, True, 0.001), False, (60e6, 60e6)),
+        # Each request of a user that wants less than its share is served.
+        ((40, MAX_BLOCK, True, 0.0001), (1, 100_000, True, 0.01), True, (60e6, 15 * 100_000)),
+        # Of single ticks, one user wants a quarter of what there is.
+        ((1, 1, False, 0.0001), (1, 2500, False, 0.00137), False, (1000, 0.3 * 2500 / 0.00137)),
+        (
+            (1, MAX_BLOCK, False, 0.0001),
+            (1, 2500, False, 0.00137),
+            False,
+            (1e6, 0.3 * 2500 / 0.00137),
+        ),
+    ],
+    ids=["both whole", "little whole", "single ticks", "short blocks"],
+)
+async def test_a_greedy_user_leaves_another_its_share(
+    full: Inside,
+    greedy: tuple[Any, ...],
+    other: tuple[Any, ...],
+    is_always_served: bool,
+    least: tuple[float, float],
 ) -> None:
-    """Take again and again for *uid*, and count what it got."""
-    while True:
-        try:
-            block = await awaited(inside.allocator.take("utc", count, whole, uid=uid))
-        except RefusedError:
-            got[-uid] += 1
-        else:
-            got[uid] += block.count
-        await trio.sleep(pause)
-
-
-async def after_a_second(inside: Inside, **drawers: list[dict[str, Any]]) -> Counter[int]:
-    """Let drawers of two users draw for a second, and give what each got, and its refusals."""
-    inside.save_ahead()
-    inside.use_up()
+    """Each draws for a second, in some tasks that pause between two requests."""
     got: Counter[int] = Counter()
+
+    async def draw(uid: int, count: int, whole: bool, pause: float) -> None:
+        while True:
+            try:
+                block = await awaited(full.allocator.take("utc", count, whole, uid=uid))
+            except RefusedError:
+                got[-uid] += 1
+            else:
+                got[uid] += block.count
+            await trio.sleep(pause)
+
     with trio.move_on_after(1):
         async with trio.open_nursery() as nursery:
-            for name, asked in drawers.items():
-                for each in asked:
-                    draw = partial(drawing, inside, got, len(name), **each)
-                    nursery.start_soon(draw)
-    return got
+            for uid, (tasks, *asked) in ((1, greedy), (2, other)):
+                for _ in range(tasks):
+                    nursery.start_soon(draw, uid, *asked)
+    assert got[1] >= least[0]
+    assert got[2] >= least[1]
+    assert not (is_always_served and got[-2])
 
 
-async def test_two_greedy_users_get_the_same(inside: Inside) -> None:
-    """However many requests each has under way: here 15 and 3 of a million ticks."""
-    asked = {"count": MAX_BLOCK, "whole": True, "pause": 0.001}
-    got = await after_a_second(inside, x=[asked] * 15, xx=[asked] * 9)
-    assert got[1] == pytest.approx(got[2], rel=0.15)
-    assert got[1] + got[2] == pytest.approx(150_000_000, rel=0.15)
-
-
-async def test_a_user_who_wants_less_than_his_share_gets_it_beside_a_greedy_one(
-    inside: Inside,
-) -> None:
-    """Each of its requests is served, within 0.2 s."""
-    greedy = {"count": MAX_BLOCK, "whole": True, "pause": 0.0001}
-    modest = {"count": 100_000, "whole": True, "pause": 0.01}
-    got = await after_a_second(inside, x=[greedy] * 40, xx=[modest])
-    assert got[-2] == 0
-    assert got[2] > 15 * 100_000
-
-
-@pytest.mark.parametrize("count", [1, MAX_BLOCK])
-async def test_short_grants_are_shared_too(inside: Inside, count: int) -> None:
-    """One user asks for *count* every 100 us, another for a quarter of what there is."""
-    greedy = {"count": count, "whole": False, "pause": 0.0001}
-    modest = {"count": 2500, "whole": False, "pause": 0.00137}
-    got = await after_a_second(inside, x=[greedy], xx=[modest])
-    assert got[2] > 0.3 * 2500 / 0.00137
-    assert got[1] > 0.1 * min(10_000_000, count / 0.0001)
-
-
-async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
-    inside.save_ahead()
-    inside.use_up()
+async def test_a_user_whose_share_is_used_up_is_told_so(full: Inside) -> None:
     refused: list[str] = []
 
     async def ask_twice(uid: int) -> None:
         try:
             for count in (MAX_BLOCK, 2):
-                await awaited(inside.allocator.take("utc", count, True, uid=uid))
+                await awaited(full.allocator.take("utc", count, True, uid=uid))
         except RefusedError as error:
             refused.append(f"{error.code}: " + error.message.removeprefix(f"uid {uid} "))
 
@@ -309,23 +561,32 @@ async def test_a_user_whose_share_is_used_up_is_told_so(inside: Inside) -> None:
     )
 
 
-async def test_requests_that_have_waited_do_not_count(inside: Inside) -> None:
-    """Nor do they make room for more than the limit."""
+async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Inside) -> None:
     inside.save_ahead()
-    inside.use_up()
-    inside.limits.waiting_per_uid = 1
+    inside.take(MAX_BLOCK)
+    await awaited(inside.allocator.take("utc", MAX_BLOCK, False, uid=UID + 1))
+    await trio.sleep(0.1)
+    assert inside.take(MAX_BLOCK).count > 999_000
+    told = await refusal(inside, "utc", 1, False, False)
+    share = f"must_wait: uid {UID} has used up its share of the ticks, and has some again in "
+    assert told.startswith(share)
+    assert trio.current_time() == pytest.approx(0.1, abs=1e-6)
 
-    async def take() -> None:
-        await awaited(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
+
+async def test_requests_that_have_waited_do_not_count(full: Inside) -> None:
+    full.limits.waiting_per_uid = 1
+
+    def take() -> Any:
+        return full.allocator.take("utc", *ALL, uid=1)
 
     for _ in range(3):
         with pytest.raises(MustPause):
-            at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
+            at_once(take())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(take)
+            nursery.start_soon(awaited, take())
             await trio.testing.wait_all_tasks_blocked()
             with pytest.raises(RefusedError, match="uid 1 has 1 requests waiting"):
-                at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
+                at_once(take())
             nursery.cancel_scope.cancel()
 
 
@@ -334,21 +595,17 @@ async def test_requests_that_have_waited_do_not_count(inside: Inside) -> None:
     [(False, 3, "waiting for free ticks, the most"), (True, MOST_WAITING, "waiting, the")],
 )
 async def test_only_so_many_requests_of_one_user_wait(
-    inside: Inside, lacks_a_save: bool, most: int, what: str
+    full: Inside, lacks_a_save: bool, most: int, what: str
 ) -> None:
-    inside.save_ahead()
-    inside.use_up()
     if lacks_a_save:
         # Another generation is to serve, and nobody saves it.
-        inside.wall.step(-HOUR)
-    inside.limits.waiting_per_uid = 3
+        full.wall.step(-HOUR)
+    full.limits.waiting_per_uid = 3
     with contextlib.ExitStack() as stack:
         for _ in range(most):
-            waiting = inside.allocator.take("utc", MAX_BLOCK, True, uid=1)
+            waiting = full.allocator.take("utc", *ALL, uid=1)
             stack.callback(waiting.close)
             next(waiting)
-        with pytest.raises(RefusedError, match=f"uid 1 has {most} requests {what}") as caught:
-            at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=1))
-        assert caught.value.code == "busy"
+        assert f"busy: uid 1 has {most} requests {what}" in await refusal(full, "utc", *ALL, uid=1)
         with pytest.raises(MustPause):
-            at_once(inside.allocator.take("utc", MAX_BLOCK, True, uid=2))
+            at_once(full.allocator.take("utc", *ALL, uid=2))

@@ -15,7 +15,6 @@ INPUTS = 6_000
 
 @pytest.mark.parametrize("name", CORPUS)
 def test_what_is_kept_comes_to_what_it_should(name: str) -> None:
-    """Each kept input has its outcome, in little time and memory, and raises nothing else."""
     for data, outcome in CORPUS[name]:
         with in_room():
             assert failure_of(TARGETS[name], data) == "", data

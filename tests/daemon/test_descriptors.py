@@ -115,7 +115,6 @@ async def test_the_peer_sees_the_end_before_descriptors_are_closed(place: Place)
 async def test_descriptors_are_closed_once_a_thread_can_be_started(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host that is out of processes keeps them a while, and nothing is lost."""
     place.send_descriptor(b"with")
     place.sock.close()
     failures = iter([RuntimeError("can't start new thread")])

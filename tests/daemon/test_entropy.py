@@ -46,7 +46,6 @@ def test_bytes_that_do_not_suffice_are_dropped() -> None:
 
 
 def test_more_than_is_read_ahead_is_read_by_itself() -> None:
-    """A large count is read at once, and what was read ahead is kept."""
     source = Source()
     entropy = Entropy(source, lambda: 1000.0)
     entropy.take(16)
@@ -84,5 +83,4 @@ def test_bits_come_from_the_source() -> None:
 
 
 def test_two_processes_of_the_system_differ() -> None:
-    """Random bytes come from the system by default, so no two are alike."""
     assert Entropy().take(16) != Entropy().take(16)

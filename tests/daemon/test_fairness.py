@@ -52,7 +52,6 @@ def test_users_who_get_what_they_ask_for_have_no_bound() -> None:
 
 @pytest.mark.parametrize("users", [2, 3])
 def test_users_of_whole_grants_get_the_same_number_of_ticks(users: int) -> None:
-    """Each gets its share of 15 lanes, up to one block, whatever the size of its blocks."""
     uids = (GREEDY, OTHER, THIRD)[:users]
     shares = contended(15, *uids)
     got = dict.fromkeys(uids, 0)
@@ -77,7 +76,6 @@ def test_users_of_short_grants_get_the_same_time() -> None:
 
 
 def test_a_grant_that_failed_costs_nothing() -> None:
-    """A user that asks again and again for missing ticks is served once there are some."""
     shares = contended(1, GREEDY, OTHER)
     for at in range(IDLE_CREDIT, 100 * IDLE_CREDIT, IDLE_CREDIT):
         shares.draw(GREEDY, asked=2, given=0, at=at)
@@ -126,7 +124,6 @@ def test_an_account_gathers_for_a_hundredth_of_a_second() -> None:
 
 
 def test_what_a_user_has_overdrawn_is_not_forgotten_while_others_want_ticks() -> None:
-    """Only users who have taken nothing for some time are forgotten."""
     shares = contended(15, GREEDY, OTHER)
     shares.draw(GREEDY, asked=1, given=20 * MAX_CREDIT * 15, at=CONTENDED - 1)
     shares.draw(OTHER, asked=2, given=1, at=CONTENDED)
@@ -154,7 +151,6 @@ def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
 
 
 async def test_a_user_has_one_turn_at_a_time() -> None:
-    """Also those whose turn comes while others wait, and after all have had theirs."""
     turns = Turns()
     having: list[int] = []
 

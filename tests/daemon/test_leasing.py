@@ -4,13 +4,14 @@ import contextlib
 import mmap
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, Peer, at_once, notification, request
 from tests.daemon.test_acceptor import Serving, serving, somebody
@@ -33,14 +34,6 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 IN_USE = notification("in_use")
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """A page for one test."""
-    page = Page()
-    yield page
-    page.close()
-
-
 async def refusal(peer: Peer) -> tuple[str, float]:
     """Return why the daemon grants no lease, and how many seconds later to ask again."""
     reply = await peer.call("lease")
@@ -50,12 +43,19 @@ async def refusal(peer: Peer) -> tuple[str, float]:
     return words, float(seconds.removesuffix(" s"))
 
 
-@contextlib.asynccontextmanager
-async def holding(page: Page | None, **limits: Any) -> AsyncIterator[tuple[Serving, Peer]]:
-    """A daemon that serves, a second after its start, and one client of it."""
-    async with serving(page=page, **limits) as served, served.connect() as holder:
+@pytest.fixture
+async def served(page: Page, autojump_clock: MockClock) -> AsyncIterator[Serving]:
+    """A daemon that serves, and has a page."""
+    async with serving(page=page) as served:
+        yield served
+
+
+@pytest.fixture
+async def holder(served: Serving) -> AsyncIterator[Peer]:
+    """A client of it, a second after its start."""
+    async with served.connect() as holder:
         await trio.sleep(1)
-        yield served, holder
+        yield holder
 
 
 def tokens(page: Page) -> dict[int, int]:
@@ -68,128 +68,114 @@ def tokens(page: Page) -> dict[int, int]:
 # Granted
 
 
-async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page) -> None:
-    async with holding(page) as (served, holder):
+@pytest.mark.parametrize("bars", [True, False])
+async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page, bars: bool) -> None:
+    """On a kernel that cannot bar descriptors from a connection, too."""
+    async with serving(page=page, bars=bars) as served, served.connect() as holder:
+        await trio.sleep(1)
         lease = await holder.lease()
         assert tokens(page) == {lease.lane: lease.token}
         assert lease.lane >= BLOCK_LANES
         assert lease.clock_seq == served.inside.open.clock_seq + lease.lane
         assert lease.node == served.inside.timeline.node.value
         assert lease.begin <= served.inside.wall.now()
+        assert len(holder.passed) == 1
 
 
-async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -> None:
+async def test_the_page_comes_with_the_first_lease_of_a_connection(
+    page: Page, holder: Peer
+) -> None:
     """The descriptor comes with the first byte of the reply, once.
 
     An earlier client expects it there, and has dropped that of the first reply.
     """
-    async with holding(page) as (_, holder):
-        await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
-        replies = await holder.replies(3)
-        _, (fd, data) = holder.passed
-        assert data == b"\x94\x01\x01\xc0" + data[4:]
-        assert b"token" in data
-        last = methods.unpack_lease(replies[-1].result)
-        with mmap.mmap(fd, PAGE_BYTES, prot=mmap.PROT_READ) as read:
-            words = memoryview(read).cast("Q")
-            assert words[TOKENS_AT + last.lane] == last.token
-            words.release()
+    await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
+    replies = await holder.replies(3)
+    _, (fd, data) = holder.passed
+    assert data == b"\x94\x01\x01\xc0" + data[4:]
+    assert b"token" in data
+    last = methods.unpack_lease(replies[-1].result)
+    with mmap.mmap(fd, PAGE_BYTES, prot=mmap.PROT_READ) as read:
+        words = memoryview(read).cast("Q")
+        assert words[TOKENS_AT + last.lane] == last.token
+        words.release()
 
 
 @pytest.mark.parametrize("first", [("take", "utc", 64), ("make", "v1"), ("status",), ("none",)])
-async def test_the_page_comes_with_the_first_reply(page: Page, first: tuple[Any, ...]) -> None:
+async def test_the_page_comes_with_the_first_reply(
+    page: Page, first: tuple[Any, ...], holder: Peer
+) -> None:
     """So who holds a block learns of a clone, and no request is needed for that; it comes once."""
-    async with holding(page) as (_, holder):
-        await holder.call(*first)
-        await holder.call("take", "steady", 1)
-        [(fd, data)] = holder.passed
-        assert data[:2] == b"\x94\x01"
-        assert os.fstat(fd).st_ino == os.fstat(page.fd).st_ino
-
-
-async def test_the_page_comes_with_a_first_reply_that_had_to_wait(page: Page) -> None:
-    """A block that needs a save is sent by the connection's task."""
-    async with serving(page=page) as served, served.connect() as taker:
-        served.inside.use_up()
-        await taker.call("take", "utc", 1)
-        assert len(taker.passed) == 1
+    await holder.call(*first)
+    await holder.call("take", "steady", 1)
+    [(fd, data)] = holder.passed
+    assert data[:2] == b"\x94\x01"
+    assert os.fstat(fd).st_ino == os.fstat(page.fd).st_ino
 
 
 @pytest.mark.parametrize("timeline", ["utc", "steady"])
-async def test_a_block_says_in_which_epoch_it_was_given(page: Page, timeline: str) -> None:
+async def test_a_block_says_in_which_epoch_it_was_given(
+    page: Page, served: Serving, holder: Peer, timeline: str
+) -> None:
     """The page may reach a client after its block, and another clone may come between the two."""
-    async with holding(page) as (served, taker):
-        before = await taker.call("take", timeline, 1)
-        assert "page_epoch" not in before.result
-        served.inside.timeline.leases.renew()
-        after = await taker.call("take", timeline, 1)
-        assert after.result["page_epoch"] == page.words[EPOCH_AT] == 1
+    before = await holder.call("take", timeline, 1)
+    assert "page_epoch" not in before.result
+    served.inside.timeline.leases.renew()
+    after = await holder.call("take", timeline, 1)
+    assert after.result["page_epoch"] == page.words[EPOCH_AT] == 1
 
 
-async def test_a_second_lease_ends_the_first(page: Page) -> None:
-    async with holding(page) as (served, holder):
-        first, second = await holder.lease(), await holder.lease()
-        assert tokens(page) == {second.lane: second.token}
-        assert first.lane != second.lane
-        assert served.inside.timeline.leases.out == 1
+async def test_a_second_lease_ends_the_first(page: Page, served: Serving, holder: Peer) -> None:
+    first, second = await holder.lease(), await holder.lease()
+    assert tokens(page) == {second.lane: second.token}
+    assert first.lane != second.lane
+    assert served.inside.timeline.leases.out == 1
 
 
-async def test_a_lease_is_granted_over_a_connection_that_may_hold_descriptors(page: Page) -> None:
-    """On a kernel that cannot bar them too."""
-    async with serving(bars=False, page=page) as served, served.connect() as holder:
-        await trio.sleep(1)
-        lease = await holder.lease()
-        assert tokens(page) == {lease.lane: lease.token}
-        assert len(holder.passed) == 1
-
-
-async def test_a_client_that_takes_no_descriptor_gets_no_lease(page: Page) -> None:
+async def test_a_client_that_takes_no_descriptor_gets_no_lease(
+    page: Page, served: Serving, holder: Peer
+) -> None:
     """It asked the kernel for that (SO_PASSRIGHTS, Linux 6.16). Its lane is not wasted on it."""
-    async with holding(page) as (served, holder):
-        try:
-            holder.sock.setsockopt(socket.SOL_SOCKET, 83, 0)
-        except OSError:
-            pytest.skip("this kernel passes descriptors to all")
-        assert await refusal(holder) == (
-            "the page could not be passed over this connection; blocks serve meanwhile",
-            ASK_AGAIN_SECONDS,
-        )
-        assert tokens(page) == {}
-        assert served.inside.leasing.refused == {"unpassed": 1}
-        # It is the client's choice, and no fault that somebody has to hear of.
-        assert served.inside.leasing.unpassed == 0
-        holder.sock.setsockopt(socket.SOL_SOCKET, 83, 1)
-        await holder.lease()
-        assert len(holder.passed) == 1
+    try:
+        holder.sock.setsockopt(socket.SOL_SOCKET, 83, 0)
+    except OSError:
+        pytest.skip("this kernel passes descriptors to all")
+    assert await refusal(holder) == (
+        "the page could not be passed over this connection; blocks serve meanwhile",
+        ASK_AGAIN_SECONDS,
+    )
+    assert tokens(page) == {}
+    assert served.inside.leasing.refused == {"unpassed": 1}
+    # It is the client's choice, and no fault that somebody has to hear of.
+    assert served.inside.leasing.unpassed == 0
+    holder.sock.setsockopt(socket.SOL_SOCKET, 83, 1)
+    await holder.lease()
+    assert len(holder.passed) == 1
 
 
 async def test_a_kernel_that_passes_no_descriptors_is_told_now_and_then(
-    page: Page, caplog: pytest.LogCaptureFixture
+    page: Page, caplog: pytest.LogCaptureFixture, served: Serving, holder: Peer
 ) -> None:
-    """However many clients ask for leases meanwhile."""
-    async with holding(page) as (served, holder):
-        served.inside.leasing.page = -1
-        for _ in range(3):
-            await refusal(holder)
-        told = "the page could not be passed, so clients get no leases: Bad file descriptor"
-        assert caplog.messages == [told]
-        await trio.sleep(SPAN)
+    served.inside.leasing.page = -1
+    for _ in range(3):
         await refusal(holder)
-        assert caplog.messages == [told] * 2
+    told = "the page could not be passed, so clients get no leases: Bad file descriptor"
+    assert caplog.messages == [told]
+    await trio.sleep(SPAN)
+    await refusal(holder)
+    assert caplog.messages == [told] * 2
 
 
 async def test_a_client_that_is_gone_is_no_fault_of_the_kernels(
-    page: Page, caplog: pytest.LogCaptureFixture
+    page: Page, caplog: pytest.LogCaptureFixture, served: Serving
 ) -> None:
-    """The page cannot be passed to it, and nobody has to hear of that."""
-    async with serving(page=page) as served:
-        gone = served.connect().sock
-        gone.send(request("status"))
-        gone.close()
-        await trio.testing.wait_all_tasks_blocked()
-        assert served.inside.service.rpc.requests == 1
-        assert served.inside.leasing.unpassed == 0
-        assert caplog.messages == []
+    gone = served.connect().sock
+    gone.send(request("status"))
+    gone.close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert served.inside.service.rpc.requests == 1
+    assert served.inside.leasing.unpassed == 0
+    assert caplog.messages == []
 
 
 # A page that is not read
@@ -202,9 +188,9 @@ async def ended_unread(peer: Peer) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_a_connection_counts_until_its_page_was_read(page: Page) -> None:
+async def test_a_connection_counts_until_its_page_was_read(page: Page, served: Serving) -> None:
     """Also after it has ended, because the kernel counts the page as the daemon's until then."""
-    async with serving(page=page) as served, served.connect() as peer:
+    async with served.connect() as peer:
         await ended_unread(peer)
         assert served.inside.admission.open == 1
         assert await peer.rest()
@@ -213,21 +199,21 @@ async def test_a_connection_counts_until_its_page_was_read(page: Page) -> None:
         assert served.inside.admission.open == 0
 
 
-async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(page: Page) -> None:
+async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(
+    page: Page, served: Serving
+) -> None:
     """The kernel drops it when the client closes its end."""
-    async with serving(page=page) as served:
-        peers = [served.connect() for _ in range(3 * ENDS)]
-        for peer in peers:
-            await ended_unread(peer)
-        assert served.inside.admission.open == len(peers)
-        for peer in peers:
-            peer.sock.close()
-        await trio.testing.wait_all_tasks_blocked()
-        assert served.inside.admission.open == 0
+    peers = [served.connect() for _ in range(3 * ENDS)]
+    for peer in peers:
+        await ended_unread(peer)
+    assert served.inside.admission.open == len(peers)
+    for peer in peers:
+        peer.sock.close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert served.inside.admission.open == 0
 
 
 async def test_a_page_that_is_not_read_makes_room_for_another_user(page: Page) -> None:
-    """If all connections are taken, a connection that has ended is closed for another user."""
     need_root()
     async with serving(page=page, connections=3) as served, contextlib.AsyncExitStack() as stack:
         for _ in range(3):
@@ -238,9 +224,8 @@ async def test_a_page_that_is_not_read_makes_room_for_another_user(page: Page) -
         assert served.inside.service.rpc.refused == {"made_room": 2}
 
 
-async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page) -> None:
-    """A client that reads nothing holds up no restart."""
-    async with serving(page=page) as served, served.connect() as peer, served.connect() as late:
+async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page, served: Serving) -> None:
+    async with served.connect() as peer, served.connect() as late:
         await ended_unread(peer)
         assert (await late.call("status")).error is None
         served.acceptor.stop(drain=False)
@@ -252,7 +237,7 @@ async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page) -> None:
 
 
 async def test_without_a_page_nothing_is_leased() -> None:
-    async with holding(None) as (served, holder):
+    async with serving() as served, served.connect() as holder:
         assert await refusal(holder) == (
             "this daemon has no leases, and its log says why; blocks serve meanwhile",
             MOST_ASK_AGAIN,
@@ -339,69 +324,71 @@ def leased(inside: Inside, *, to: int, lanes: int) -> None:
     ids=["floor", "steady", "far", "volatile", "moved", "user", "lanes", "stop"],
 )
 async def test_a_refused_lease_says_why_and_when_to_ask_again(
-    page: Page, prepare: Callable[[Inside], object], reason: str, words: str, seconds: float
+    page: Page,
+    prepare: Callable[[Inside], object],
+    reason: str,
+    words: str,
+    seconds: float,
+    served: Serving,
+    holder: Peer,
 ) -> None:
-    async with holding(page) as (served, holder):
-        prepare(served.inside)
-        assert await refusal(holder) == (f"{words}; blocks serve meanwhile", seconds)
-        assert served.inside.leasing.refused == {reason: 1}
-        assert served.inside.service.rpc.refused == {"no_lease": 1}
+    prepare(served.inside)
+    assert await refusal(holder) == (f"{words}; blocks serve meanwhile", seconds)
+    assert served.inside.leasing.refused == {reason: 1}
+    assert served.inside.service.rpc.refused == {"no_lease": 1}
 
 
-async def test_a_refused_lease_leaves_the_one_that_is_held(page: Page) -> None:
+async def test_a_refused_lease_leaves_the_one_that_is_held(
+    page: Page, served: Serving, holder: Peer
+) -> None:
     """A refused request changes nothing (P6)."""
-    async with holding(page) as (served, holder):
-        lease = await holder.lease()
-        served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
-        assert (await refusal(holder))[1] == 1
-        assert tokens(page) == {lease.lane: lease.token}
+    lease = await holder.lease()
+    served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
+    assert (await refusal(holder))[1] == 1
+    assert tokens(page) == {lease.lane: lease.token}
 
 
-async def test_a_refused_lease_is_answered_at_once(page: Page) -> None:
+async def test_a_refused_lease_is_answered_at_once(page: Page, served: Serving) -> None:
     """As a block is, without a task: a user without a lane may have thousands of clients."""
-    async with holding(page) as (served, _):
-        served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
-        ask = rpc.Request(1, "lease", [])
-        assert b"no_lease" in at_once(served.inside.service.answer(ask, Mock(uid=UID)))
-        assert served.inside.leasing.refused == {"floor": 1}
+    served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
+    ask = rpc.Request(1, "lease", [])
+    assert b"no_lease" in at_once(served.inside.service.answer(ask, Mock(uid=UID)))
+    assert served.inside.leasing.refused == {"floor": 1}
 
 
 # The end of a lease
 
 
-async def test_a_lease_ends_with_its_connection(page: Page) -> None:
-    async with holding(page) as (served, holder):
-        async with served.connect() as other:
-            await other.lease()
-            assert len(tokens(page)) == 1
-        await trio.testing.wait_all_tasks_blocked()
-        assert tokens(page) == {}
-        assert served.inside.timeline.leases.out == 0
-        assert (await holder.call("status")).error is None
+async def test_a_lease_ends_with_its_connection(page: Page, served: Serving, holder: Peer) -> None:
+    async with served.connect() as other:
+        await other.lease()
+        assert len(tokens(page)) == 1
+    await trio.testing.wait_all_tasks_blocked()
+    assert tokens(page) == {}
+    assert served.inside.timeline.leases.out == 0
+    assert (await holder.call("status")).error is None
 
 
 async def test_the_token_is_cleared_before_anything_else(
-    page: Page, monkeypatch: pytest.MonkeyPatch
+    page: Page, monkeypatch: pytest.MonkeyPatch, served: Serving
 ) -> None:
     """Nobody can have the lane, nor the connection's place, while its holder could go on."""
-    async with holding(page) as (served, _):
-        seen: list[dict[int, int]] = []
-        leave = served.inside.admission.leave
+    seen: list[dict[int, int]] = []
+    leave = served.inside.admission.leave
 
-        def noted(uid: int) -> None:
-            seen.append(tokens(page))
-            leave(uid)
+    def noted(uid: int) -> None:
+        seen.append(tokens(page))
+        leave(uid)
 
-        monkeypatch.setattr(served.inside.admission, "leave", noted)
-        async with served.connect() as other:
-            await other.lease()
-        await trio.testing.wait_all_tasks_blocked()
-        assert seen == [{}]
+    monkeypatch.setattr(served.inside.admission, "leave", noted)
+    async with served.connect() as other:
+        await other.lease()
+    await trio.testing.wait_all_tasks_blocked()
+    assert seen == [{}]
 
 
-async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page) -> None:
-    """With its connection, which is closed after some seconds."""
-    async with holding(page) as (served, _), served.connect() as deaf:
+async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page, served: Serving) -> None:
+    async with served.connect() as deaf:
         await deaf.send(request("lease") + request("make", "v4", 1000) * 10)
         await trio.sleep(1)
         assert len(tokens(page)) == 1
@@ -410,28 +397,21 @@ async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page) -> Non
         assert served.inside.service.rpc.refused == {"unread": 1}
 
 
-async def test_a_step_back_ends_all_leases_before_anything_else(page: Page) -> None:
-    """The request that finds it is answered after that; its reply is of the new time."""
-    async with holding(page) as (served, holder):
-        await holder.lease()
-        served.inside.wall.step(-1)
-        await holder.call("take", "utc", 1)
-        assert tokens(page) == {}
-        assert served.inside.timeline.leases.floor == page.words[HORIZON_AT]
+async def test_a_step_back_ends_all_leases_before_anything_else(
+    page: Page, served: Serving, holder: Peer
+) -> None:
+    await holder.lease()
+    served.inside.wall.step(-1)
+    await holder.call("take", "utc", 1)
+    assert tokens(page) == {}
+    assert served.inside.timeline.leases.floor == page.words[HORIZON_AT]
 
 
-async def test_a_step_forward_ends_none(page: Page) -> None:
-    """Its holders go on with the new time."""
-    async with holding(page) as (served, holder):
-        lease = await holder.lease()
-        served.inside.wall.step(1)
-        await holder.call("take", "utc", 1)
-        assert tokens(page) == {lease.lane: lease.token}
-
-
-async def test_a_stop_leaves_the_leases_to_their_holders(page: Page) -> None:
+async def test_a_stop_leaves_the_leases_to_their_holders(
+    page: Page, served: Serving, holder: Peer
+) -> None:
     """They go on up to the horizon in the page while the next daemon starts."""
-    async with holding(page) as (served, holder), served.connect() as other:
+    async with served.connect() as other:
         leases = [await each.lease() for each in (holder, other)]
         served.acceptor.stop(drain=False)
         await served.ended.wait()
@@ -442,137 +422,119 @@ async def test_a_stop_leaves_the_leases_to_their_holders(page: Page) -> None:
 # The horizon
 
 
-async def test_a_lease_on_an_idle_host_comes_with_a_horizon_that_can_be_used(page: Page) -> None:
+@pytest.fixture
+async def host(page: Page, autojump_clock: MockClock) -> AsyncIterator[tuple[Inside, Peer]]:
+    """The inside of a daemon that saves, and a client of it."""
+    inside = Inside(page=page)
+    async with inside.saving(), inside.talking() as holder:
+        yield inside, holder
+
+
+Host = tuple[Inside, Peer]
+
+
+async def test_a_lease_on_an_idle_host_comes_with_a_horizon_that_can_be_used(
+    page: Page, host: Host
+) -> None:
     """The first request after an idle hour waits for a save, as one for a block does."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(HOUR)
-        assert inside.saver.idle
-        await holder.lease()
-        assert page.words[HORIZON_AT] > inside.wall.now()
+    inside, holder = host
+    await trio.sleep(HOUR)
+    assert inside.saver.idle
+    await holder.lease()
+    assert page.words[HORIZON_AT] > inside.wall.now()
 
 
-async def test_a_save_that_takes_long_keeps_no_lease_back(page: Page) -> None:
-    """It is granted after 0.05 s, and its holder uses blocks until the horizon is raised."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
-        begun = trio.current_time()
-        await holder.lease()
-        assert trio.current_time() - begun == pytest.approx(SOON_SECONDS)
-        assert page.words[HORIZON_AT] <= inside.wall.now()
-        inside.disk.gate.set()
-        await trio.sleep(0.1)
-        assert page.words[HORIZON_AT] > inside.wall.now()
+@pytest.mark.parametrize("broken", [False, True], ids=["hangs", "fails"])
+async def test_a_disk_in_trouble_keeps_no_lease_back(page: Page, host: Host, broken: bool) -> None:
+    inside, holder = host
+    await trio.sleep(HOUR)
+    inside.disk.broken = broken
+    gate = trio.Event()
+    inside.disk.gate = None if broken else gate
+    lease = await holder.lease()
+    assert trio.current_time() == pytest.approx(HOUR if broken else HOUR + SOON_SECONDS)
+    assert tokens(page) == {lease.lane: lease.token}
+    assert page.words[HORIZON_AT] <= inside.wall.now()
+    inside.disk.broken = False
+    gate.set()
+    await trio.sleep(0.2)
+    assert page.words[HORIZON_AT] > inside.wall.now()
 
 
 @pytest.mark.parametrize("name", ["in_use", b"in_use"])
-async def test_word_of_use_raises_the_horizon_on_an_idle_host(page: Page, name: str) -> None:
-    """The save comes at once, and nothing is answered."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await holder.lease()
-        await trio.sleep(HOUR)
-        saves = len(inside.disk.begun)
-        await holder.send(notification(name))
-        await trio.sleep(0.01)
-        assert len(inside.disk.begun) == saves + 1
-        assert page.words[HORIZON_AT] > inside.wall.now()
-        assert (await holder.call("status", msgid=9)).msgid == 9
+async def test_word_of_use_raises_the_horizon_on_an_idle_host(
+    page: Page, host: Host, name: str
+) -> None:
+    inside, holder = host
+    await holder.lease()
+    await trio.sleep(HOUR)
+    saves = len(inside.disk.begun)
+    await holder.send(notification(name))
+    await trio.sleep(0.01)
+    assert len(inside.disk.begun) == saves + 1
+    assert page.words[HORIZON_AT] > inside.wall.now()
+    assert (await holder.call("status", msgid=9)).msgid == 9
 
 
-async def test_holders_that_make_nothing_cause_no_save(page: Page) -> None:
-    """Two hundred leases are out, and the disk of an idle host rests."""
-    inside = Inside(page=page)
-    async with inside.saving():
-        for uid in range(200):
-            inside.timelines.lease(at=inside.clock.read(), uid=uid)
-        await trio.sleep(60)
-        saves = len(inside.disk.begun)
-        await trio.sleep(HOUR)
-        assert inside.saver.idle
-        assert len(inside.disk.begun) == saves
-
-
-async def test_holders_that_make_ids_cause_a_save_each_ten_seconds(page: Page) -> None:
+async def test_holders_that_make_ids_cause_a_save_each_ten_seconds(host: Host) -> None:
     """However often they say so: a flood of notifications is as use is."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(60)
-        await holder.lease()
-        saves, begun = len(inside.disk.begun), trio.current_time()
-        while trio.current_time() < begun + 100:
-            await holder.send(IN_USE * 50)
-            await trio.sleep(0.1)
-        assert len(inside.disk.begun) - saves == pytest.approx(10, abs=1)
-
-
-async def test_a_folder_that_was_moved_away_ends_the_leases_with_the_next_save(page: Page) -> None:
-    """Holders send no requests, so it is the save that finds it; another daemon may start there."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await holder.lease()
-        inside.disk.moved = "the folder was moved away"
-        await holder.send(IN_USE)
+    inside, holder = host
+    await trio.sleep(60)
+    await holder.lease()
+    saves, begun = len(inside.disk.begun), trio.current_time()
+    while trio.current_time() < begun + 100:
+        await holder.send(IN_USE * 50)
         await trio.sleep(0.1)
-        assert tokens(page) == {}
+    assert len(inside.disk.begun) - saves == pytest.approx(10, abs=1)
 
 
-async def test_a_disk_that_fails_ends_no_lease(page: Page) -> None:
-    """Holders go on up to the horizon, and past it once the disk is mended."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(60)
-        lease = await holder.lease()
-        horizon = page.words[HORIZON_AT]
-        inside.disk.broken = True
-        await holder.send(IN_USE)
-        await trio.sleep(60)
-        assert (tokens(page), page.words[HORIZON_AT]) == ({lease.lane: lease.token}, horizon)
-        inside.disk.broken = False
-        await trio.sleep(10)
-        assert page.words[HORIZON_AT] > horizon
+async def test_a_folder_that_was_moved_away_ends_the_leases_with_the_next_save(
+    page: Page, host: Host
+) -> None:
+    """Holders send no requests, so it is the save that finds it; another daemon may start there."""
+    inside, holder = host
+    await holder.lease()
+    inside.disk.moved = "the folder was moved away"
+    await holder.send(IN_USE)
+    await trio.sleep(0.1)
+    assert tokens(page) == {}
 
 
-async def test_a_disk_that_fails_keeps_no_lease_back(page: Page) -> None:
-    """It is granted, and its holder uses blocks until the disk is mended."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(60)
-        inside.disk.broken = True
-        lease = await holder.lease()
-        assert tokens(page) == {lease.lane: lease.token}
-        assert page.words[HORIZON_AT] <= inside.wall.now()
-        inside.disk.broken = False
-        await trio.sleep(1)
-        assert page.words[HORIZON_AT] > inside.wall.now()
+async def test_a_disk_that_fails_ends_no_lease(page: Page, host: Host) -> None:
+    inside, holder = host
+    await trio.sleep(60)
+    lease = await holder.lease()
+    horizon = page.words[HORIZON_AT]
+    inside.disk.broken = True
+    await holder.send(IN_USE)
+    await trio.sleep(60)
+    assert (tokens(page), page.words[HORIZON_AT]) == ({lease.lane: lease.token}, horizon)
+    inside.disk.broken = False
+    await trio.sleep(10)
+    assert page.words[HORIZON_AT] > horizon
 
 
-async def test_a_lease_at_the_horizon_waits_for_a_save(page: Page) -> None:
+async def test_a_lease_at_the_horizon_waits_for_a_save(page: Page, host: Host) -> None:
     """The tick of the horizon is the first that its holder may not use."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(60)
-        await holder.lease()
-        inside.disk.gate = trio.Event()
-        inside.wall.step((page.words[HORIZON_AT] - inside.wall.now()) / TICKS_PER_SECOND)
-        assert inside.wall.now() == page.words[HORIZON_AT]
-        begun = trio.current_time()
-        await holder.lease()
-        assert trio.current_time() - begun == pytest.approx(SOON_SECONDS)
-        inside.disk.gate.set()
+    inside, holder = host
+    await trio.sleep(60)
+    await holder.lease()
+    inside.disk.gate = trio.Event()
+    inside.wall.step((page.words[HORIZON_AT] - inside.wall.now()) / TICKS_PER_SECOND)
+    assert inside.wall.now() == page.words[HORIZON_AT]
+    begun = trio.current_time()
+    await holder.lease()
+    assert trio.current_time() - begun == pytest.approx(SOON_SECONDS)
+    inside.disk.gate.set()
 
 
-async def test_other_notifications_do_nothing(page: Page) -> None:
-    """They are counted as requests, and that is all."""
-    inside = Inside(page=page)
-    async with inside.saving(), inside.talking() as holder:
-        await trio.sleep(HOUR)
-        saves = len(inside.disk.begun)
-        odd_ones: list[Any] = ["in_us", "take", 7, None, ["in_use"], {}]
-        for odd in odd_ones:
-            await holder.send(notification(odd))
-        await trio.sleep(1)
-        assert len(inside.disk.begun) == saves
-        assert inside.service.rpc.requests == 6
+async def test_other_notifications_do_nothing(host: Host) -> None:
+    inside, holder = host
+    await trio.sleep(HOUR)
+    saves = len(inside.disk.begun)
+    odd_ones: list[Any] = ["in_us", "take", 7, None, ["in_use"], {}]
+    for odd in odd_ones:
+        await holder.send(notification(odd))
+    await trio.sleep(1)
+    assert len(inside.disk.begun) == saves
+    assert inside.service.rpc.requests == 6

@@ -7,11 +7,12 @@ import select
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside, MustPause
 from tests.daemon.test_statefile import NEXT, STATE
@@ -31,9 +32,11 @@ GONE = "the state folder is no longer at /state"
 
 
 @pytest.fixture
-async def inside() -> Inside:
-    """A daemon's inside, just started."""
-    return Inside(worker=5)
+async def inside(autojump_clock: MockClock) -> AsyncIterator[Inside]:
+    """A daemon's inside, just started, whose saver runs."""
+    inside = Inside(worker=5)
+    async with inside.saving():
+        yield inside
 
 
 # --- the store
@@ -133,7 +136,6 @@ def test_a_save_goes_to_the_folder_that_is_locked(folder: Path) -> None:
 
 
 def test_a_state_is_loaded_from_the_folder_that_is_locked(folder: Path) -> None:
-    """And set aside there, if it cannot be used."""
     with opened(folder) as store:
         store.save(STATE)
         away = moved(folder)
@@ -149,14 +151,13 @@ def test_a_state_is_loaded_from_the_folder_that_is_locked(folder: Path) -> None:
 
 
 async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(60)
-        inside.take_steady()
-        inside.disk.moved = GONE
-        await trio.sleep(CHECK_SECONDS)
-        for take in (inside.take_steady, inside.take):
-            with pytest.raises(MustPause):
-                take()
+    await inside.use(60)
+    inside.take_steady()
+    inside.disk.moved = GONE
+    await trio.sleep(CHECK_SECONDS)
+    for take in (inside.take_steady, inside.take):
+        with pytest.raises(MustPause):
+            take()
 
 
 async def test_the_folder_is_not_looked_at_for_each_request(inside: Inside) -> None:
@@ -168,56 +169,51 @@ async def test_the_folder_is_not_looked_at_for_each_request(inside: Inside) -> N
 
 async def test_a_save_under_way_gives_nothing_back(inside: Inside) -> None:
     """It may have been begun before the folder was moved, and complete after."""
-    async with inside.saving():
-        await inside.use(60)
-        inside.disk.gate = trio.Event()
-        inside.saver.want()
-        await trio.sleep(1)
+    await inside.use(60)
+    inside.disk.gate = trio.Event()
+    inside.saver.want()
+    await trio.sleep(1)
+    inside.take_steady()
+    inside.disk.moved = GONE
+    await trio.sleep(CHECK_SECONDS)
+    with pytest.raises(RefusedError):
         inside.take_steady()
-        inside.disk.moved = GONE
-        await trio.sleep(CHECK_SECONDS)
-        with pytest.raises(RefusedError):
-            inside.take_steady()
-        inside.disk.moved = ""
-        inside.disk.gate.set()
-        await inside.saver.settled()
-        inside.disk.moved = GONE
-        with pytest.raises(MustPause):
-            inside.take_steady()
+    inside.disk.moved = ""
+    inside.disk.gate.set()
+    await inside.saver.settled()
+    inside.disk.moved = GONE
+    with pytest.raises(MustPause):
+        inside.take_steady()
 
 
 async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.moved = GONE
-        await trio.sleep(CHECK_SECONDS)
-        block = await inside.take_waiting(1)
-        assert block.node != inside.timeline.node.value
-        with pytest.raises(RefusedError, match=GONE):
-            await inside.take_steady_waiting(1)
+    inside.disk.moved = GONE
+    await trio.sleep(CHECK_SECONDS)
+    block = await inside.take_waiting(1)
+    assert block.node != inside.timeline.node.value
+    with pytest.raises(RefusedError, match=GONE):
+        await inside.take_steady_waiting(1)
 
 
 async def test_the_stored_node_goes_on_once_the_folder_is_back(inside: Inside) -> None:
-    async with inside.saving():
-        last = inside.take_steady()
-        inside.disk.moved = GONE
-        await inside.use(10)
-        inside.disk.moved = ""
-        await inside.use(10)
-        assert inside.timeline.volatile is None
-        assert inside.take_steady().first >= last.first + last.count
+    last = inside.take_steady()
+    inside.disk.moved = GONE
+    await inside.use(10)
+    inside.disk.moved = ""
+    await inside.use(10)
+    assert inside.timeline.volatile is None
+    assert inside.take_steady().first >= last.first + last.count
 
 
 async def test_status_and_log_tell_of_it_at_once(
-    inside: Inside, caplog: pytest.LogCaptureFixture
+    inside: Inside, log: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="uuidd")
-    async with inside.saving():
-        await trio.sleep(60)
-        inside.disk.moved = GONE
-        told = inside.report.status()["saves"]
-        assert (told["failing"], told["trouble"]) == (True, GONE)
-        await trio.sleep(60)
-    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    await trio.sleep(60)
+    inside.disk.moved = GONE
+    told = inside.report.status()["saves"]
+    assert (told["failing"], told["trouble"]) == (True, GONE)
+    await trio.sleep(60)
+    told = [record.getMessage() for record in log.records if record.levelno >= logging.ERROR]
     assert told == [f"the state cannot be saved; uuidd keeps trying: {GONE}"]
 
 

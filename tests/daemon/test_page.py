@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -15,17 +16,26 @@ from uuidd.server.page import MFD_NOEXEC_SEAL, PAGE_BYTES, Page, PageError
 FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE = 2, 1
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """A page for one test."""
-    page = Page()
-    yield page
-    page.close()
+@contextlib.contextmanager
+def reopened(page: Page) -> Iterator[int]:
+    """Enter another descriptor of a page, to write to it."""
+    fd = os.open(f"/proc/self/fd/{page.fd}", os.O_RDWR)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
-def reopened(page: Page) -> int:
-    """Return another descriptor of a page, to write to it."""
-    return os.open(f"/proc/self/fd/{page.fd}", os.O_RDWR)
+def write_reopened(page: Page) -> None:
+    """Write by another descriptor. Raises OSError."""
+    with reopened(page) as fd:
+        os.write(fd, b"x")
+
+
+def map_reopened(page: Page) -> None:
+    """Map another descriptor to write to it. Raises OSError."""
+    with reopened(page) as fd:
+        mmap.mmap(fd, PAGE_BYTES)
 
 
 def punch(page: Page) -> None:
@@ -47,24 +57,6 @@ def protect(page: Page) -> None:
             raise OSError(ctypes.get_errno(), "mprotect")
     finally:
         libc.munmap(ctypes.c_void_p(at), PAGE_BYTES)
-
-
-def write_reopened(page: Page) -> None:
-    """Write by another descriptor. Raises OSError."""
-    fd = reopened(page)
-    try:
-        os.write(fd, b"x")
-    finally:
-        os.close(fd)
-
-
-def map_reopened(page: Page) -> None:
-    """Map another descriptor to write to it. Raises OSError."""
-    fd = reopened(page)
-    try:
-        mmap.mmap(fd, PAGE_BYTES)
-    finally:
-        os.close(fd)
 
 
 def test_a_page_is_zero_at_first(page: Page) -> None:
@@ -100,7 +92,6 @@ def _is_little() -> bool:
 def test_nobody_who_has_the_descriptor_can_change_a_page(
     page: Page, attack: Callable[[Page], object]
 ) -> None:
-    """Neither its words nor its size, which would break its readers; the daemon goes on."""
     page.words[3] = 7
     with pytest.raises(PermissionError):
         attack(page)
@@ -145,7 +136,6 @@ def _unsealable(name: str, flags: int) -> int:
 
 @pytest.mark.parametrize("create", [_no_memory, _unsealable])
 def test_where_there_can_be_no_page_nothing_is_left(create: Callable[[str, int], int]) -> None:
-    """A line says why, and no descriptor stays open."""
     before = os.listdir("/proc/self/fd")
     with pytest.raises(PageError, match=r"^the kernel gives no sealed memory: [A-Z].*$"):
         Page(create)

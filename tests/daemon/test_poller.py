@@ -120,20 +120,14 @@ async def until(place: Place, *, gone_on: list[Next] | None = None, ended: int =
             await place.changed.wait()
 
 
-async def test_a_request_is_answered_without_a_task(place: Place) -> None:
-    async with place.parked() as peer:
-        for number in range(3):
-            reply = await peer.call("make", "v4", msgid=number)
-            assert (reply.msgid, reply.error) == (number, None)
-    assert place.gone_on == []
-
-
-async def test_many_connections_are_served(place: Place) -> None:
+async def test_requests_of_many_connections_are_answered_without_a_task(place: Place) -> None:
     async with contextlib.AsyncExitStack() as stack:
         peers = [await stack.enter_async_context(place.parked()) for _ in range(100)]
-        for number, peer in enumerate(peers):
-            await peer.send(request("make", "v4", msgid=number))
-        assert [(await peer.reply()).msgid for peer in peers] == list(range(100))
+        for _ in range(2):
+            for number, peer in enumerate(peers):
+                await peer.send(request("make", "v4", msgid=number))
+            assert [(await peer.reply()).msgid for peer in peers] == list(range(100))
+        assert place.gone_on == []
 
 
 @pytest.mark.parametrize(
@@ -159,7 +153,6 @@ async def test_what_has_to_wait_is_for_a_task(place: Place, asked: bytes, then: 
 
 @pytest.mark.parametrize("data", [request("make", "v4") + b"\xc1", b"GET /", b"\x02"])
 async def test_a_client_that_is_at_its_end_is_ended(place: Place, data: bytes) -> None:
-    """After bytes that are no request, or the only request of libuuid's dialect."""
     async with place.parked() as peer:
         await peer.send(data)
         await until(place, ended=1)
@@ -217,7 +210,6 @@ async def test_connections_of_a_user_are_served_in_the_order_in_which_they_asked
 
 
 async def test_others_have_their_turn_though_there_is_always_a_request() -> None:
-    """After a millisecond or so, though thirty users ask without an end."""
     async with always_asking([*range(30)], most=1000, step=0.00004) as answered:
         for _ in range(3):
             await trio.lowlevel.checkpoint()
@@ -242,7 +234,6 @@ async def test_a_user_who_always_asks_does_not_take_anothers_turn() -> None:
 async def test_a_user_who_is_gone_makes_room_for_the_queue_of_another(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There are never more descriptors for queues than there are queues."""
     monkeypatch.setattr(poller_module, "QUEUES", 1)
     counts = set()
     for uid in range(3):
@@ -278,7 +269,6 @@ async def test_requests_that_take_long_are_for_a_task_after_a_users_turn() -> No
 
 
 async def test_a_connection_that_cannot_be_watched_is_ended() -> None:
-    """The system lets only so many be; those that are go on, and one more is counted as refused."""
     place = Place(Inside())
     # One of the two is the user's queue.
     place.epolls.watches = 2

@@ -53,7 +53,6 @@ def test_everything_that_can_be_asked_is_told(whole: str) -> None:
 
 
 def test_every_code_of_an_error_is_told() -> None:
-    """Every code of a RefusedError is in a table, with what to do."""
     assert methods.RefusedError.__doc__ is not None
     codes = re.findall(r"``(\w+)``", methods.RefusedError.__doc__)
     assert len(codes) == 8
@@ -74,7 +73,6 @@ def test_the_page_is_told_as_it_is() -> None:
 
 @pytest.mark.process
 def test_blocks_taken_in_javascript_do_not_overlap() -> None:
-    """Programs that take blocks at the same time, by unix_ms and tick_in_ms, share no tick."""
     node = need("node")
     with Daemon() as daemon:
         environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
@@ -29,8 +27,6 @@ class Answers:
         self.rpc, self.libuuid = Tally(lambda _: None), Tally(lambda _: None)
         self.leasing, self.limits = self, Limits()
         self.given: list[int | None] = []
-        self.pages: list[bytes] = []
-        self.passes = False
         self._waiting, self._pauses, self._size = waiting, pauses, size
 
     def answer(self, asked: rpc.Request, client: Client) -> Answer:
@@ -39,10 +35,6 @@ class Answers:
         if asked.msgid == self._waiting:
             for _ in range(self._pauses):
                 yield nothing
-        if asked.method == "lease" and asked.msgid is not None:
-            if client.unsent:
-                yield None
-            client.pass_page(asked.msgid)
         return b"" if asked.msgid is None else bytes([asked.msgid % 256]) * self._size
 
     def answer_libuuid(self, asked: libuuid.Request, client: Client) -> Answer:
@@ -51,24 +43,32 @@ class Answers:
         return b"reply"
 
     def send_with_page(self, sock: socket.SocketType, data: bytes) -> int:
-        """Send as with a page, if it *passes*."""
-        self.pages.append(data)
-        return sock.send(data) if self.passes else 0
-
-    def take_back_lease(self, msgid: int, client: Client) -> bytes:
-        """Return the reply to a lease that was taken back."""
-        return b"taken back"
+        """Pass no page."""
+        return 0
 
 
 class Pumped:
-    """A client that *answers* serve, the socket of its *peer*, and a clock that stands still."""
+    """A client that *answers* serve, under limits by name, and the socket of its *peer*."""
 
-    def __init__(self, answers: Answers, clock: TickingClock, refusal: str, **limits: Any) -> None:
-        self.answers = answers
-        answers.limits = Limits(**limits)
-        self.clock = clock
-        self.peer, self.ours = socket.socketpair()
-        self.client = Client(self.ours, UID, cast("Service", answers), refusal, clock)
+    def __init__(
+        self,
+        answers: Answers | None = None,
+        clock: TickingClock | None = None,
+        refusal: str = "",
+        **limits: Any,
+    ) -> None:
+        self.answers = answers or Answers()
+        self.answers.limits = Limits(**limits)
+        self.clock = clock or TickingClock()
+        self.peer, ours = socket.socketpair()
+        self.client = Client(ours, UID, cast("Service", self.answers), refusal, self.clock)
+
+    def __enter__(self) -> Pumped:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.peer.close()
+        self.client.sock.close()
 
     def deadline(self) -> float | None:
         """Return the client's deadline."""
@@ -87,31 +87,13 @@ class Pumped:
             return b"", then
 
 
-@contextmanager
-def pumped(
-    answers: Answers | None = None,
-    clock: TickingClock | None = None,
-    refusal: str = "",
-    **limits: Any,
-) -> Iterator[Pumped]:
-    """Enter a client, under limits by name."""
-    made = Pumped(answers or Answers(), clock or TickingClock(), refusal, **limits)
-    with made.peer, made.ours:
-        yield made
-
-
 def test_requests_are_answered_in_order() -> None:
     data = b"".join([*SOME[:2], notification("make", "v4"), *SOME[2:]])
-    with pumped() as one:
+    with Pumped() as one:
         assert one.pump(data) == (bytes(range(5)), Next.REQUEST)
         assert one.pump(SOME[3]) == (b"\3", Next.REQUEST)
         assert one.pump() == (b"", Next.REQUEST)
-        assert one.pump(end=True) == (b"", Next.END)
-
-
-def test_what_comes_with_the_end_is_answered() -> None:
-    """The end is heard only after that."""
-    with pumped() as one:
+        # The end is heard only after what came with it.
         assert one.pump(SOME[1], end=True) == (b"\1", Next.REQUEST)
         assert one.pump() == (b"", Next.END)
 
@@ -121,7 +103,7 @@ def test_what_comes_with_the_end_is_answered() -> None:
 )
 def test_the_turn_ends_between_two_requests(step: float, answered: list[int]) -> None:
     """Of those that take 0.04 ms three fit into a turn; at least one is answered in each."""
-    with pumped(clock=TickingClock(step)) as one:
+    with Pumped(clock=TickingClock(step)) as one:
         turns = [one.pump(b"".join(SOME))]
         while turns[-1][1] is Next.TURN:
             turns.append(one.pump())
@@ -131,27 +113,27 @@ def test_the_turn_ends_between_two_requests(step: float, answered: list[int]) ->
 
 def test_a_single_request_costs_no_look_at_the_clock() -> None:
     """Nearly all requests come alone."""
-    with pumped(clock=TickingClock(step=1.0)) as one:
+    with Pumped(clock=TickingClock(step=1.0)) as one:
         one.pump(SOME[0])
         assert one.clock.now == 0.0
 
 
 def test_a_turn_ends_after_as_many_requests_as_the_limit_says() -> None:
-    with pumped(pipelined=2) as one:
+    with Pumped(pipelined=2) as one:
         assert one.pump(b"".join(SOME)) == (b"\0\1", Next.TURN)
 
 
 def test_a_turn_ends_once_its_replies_are_large() -> None:
     """So they take little memory, whatever is asked for at once."""
     answers = Answers(size=FLUSH_BYTES // 2)
-    with pumped(answers) as one:
+    with Pumped(answers) as one:
         one.pump(b"".join(SOME))
         assert answers.given == [0, 1]
 
 
 def test_a_request_that_has_to_wait_is_asked_once_and_keeps_its_place() -> None:
     answers = Answers(waiting=2, pauses=3)
-    with pumped(answers) as one:
+    with Pumped(answers) as one:
         assert one.pump(b"".join(SOME)) == (b"\0\1", Next.PAUSE)
         assert one.client.pause is nothing
         assert [one.pump() for _ in range(3)] == [(b"", Next.PAUSE)] * 2 + [(b"\2", Next.TURN)]
@@ -161,7 +143,7 @@ def test_a_request_that_has_to_wait_is_asked_once_and_keeps_its_place() -> None:
 
 def test_a_request_does_not_stop_waiting_because_replies_were_read() -> None:
     """Those before it, which were too many for the socket."""
-    with pumped(Answers(waiting=1, size=400_000)) as one:
+    with Pumped(Answers(waiting=1, size=400_000)) as one:
         _, then = one.pump(SOME[0] + SOME[1])
         assert then is Next.READ
         for _ in range(100):
@@ -172,33 +154,9 @@ def test_a_request_does_not_stop_waiting_because_replies_were_read() -> None:
         assert one.answers.given == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("data", "sent", "first"),
-    [
-        (SOME[0] + b"\xc1" + SOME[1], b"\0", "rpc"),
-        (b"GET /", b"", "rpc"),
-        (b"\x04" + b"\xff\xff\xff\x7f", b"", "libuuid"),
-    ],
-)
-def test_bytes_that_are_no_request_end_the_connection(data: bytes, sent: bytes, first: str) -> None:
-    with pumped() as one:
-        assert one.pump(data) == (sent, Next.END)
-        assert getattr(one.answers, first).refused == {"malformed": 1}
-
-
-@pytest.mark.parametrize("before", [b"", SOME[1]], ids=["alone", "behind another"])
-def test_a_longer_request_than_the_limit_is_malformed(before: bytes) -> None:
-    """It is found out even before all of it has arrived, and answered."""
-    with pumped(request_bytes=39) as one:
-        sent, then = one.pump(before + request("x" * 50)[:40])
-        assert then is Next.END
-        assert b"at most 39 are read" in sent
-
-
 @pytest.mark.parametrize("cut", range(1, len(SOME[1])))
 def test_what_is_left_of_a_request_is_awaited(cut: int) -> None:
-    """Wherever it is cut, those before it are answered; byte by byte it has one deadline."""
-    with pumped() as one:
+    with Pumped() as one:
         one.client.deadline = 1.0
         assert one.pump(SOME[0] + SOME[1][:cut]) == (b"\0", Next.REST)
         assert one.deadline() is None
@@ -212,7 +170,7 @@ def test_what_is_left_of_a_request_is_awaited(cut: int) -> None:
 def test_more_than_is_read_at_once_is_answered() -> None:
     many = b"".join([SOME[1]] * (READ_BYTES // len(SOME[1]) + 100))
     sent = b""
-    with pumped() as one:
+    with Pumped() as one:
         more, then = one.pump(many)
         while more:
             sent += more
@@ -222,22 +180,13 @@ def test_more_than_is_read_at_once_is_answered() -> None:
 
 @pytest.mark.parametrize("data", [b"\x02", b"\x04\x01\0\0\0", b"\x00\x02more"])
 def test_a_libuuid_connection_has_one_request(data: bytes) -> None:
-    """It is answered, without a page, and ends, whatever comes after it."""
-    with pumped() as one:
+    with Pumped() as one:
         assert one.pump(data) == (b"reply", Next.END)
-        assert one.answers.pages == []
         assert not one.client.greeted
 
 
-def test_a_libuuid_request_in_pieces_is_answered() -> None:
-    """The first byte has told the dialect."""
-    with pumped() as one:
-        assert [one.pump(bytes([byte]))[1] for byte in b"\x04\x01\0\0"] == [Next.REST] * 4
-        assert one.pump(b"\0") == (b"reply", Next.END)
-
-
 def test_a_client_that_does_not_read_has_no_more_answers_made() -> None:
-    with pumped(Answers(size=100_000)) as one:
+    with Pumped(Answers(size=100_000)) as one:
         one.peer.sendall(b"".join(SOME))
         assert [one.client.pump(0.0) for _ in range(3)] == [Next.READ] * 3
         assert len(one.answers.given) < 5
@@ -248,44 +197,15 @@ def test_a_client_that_does_not_read_has_no_more_answers_made() -> None:
 
 
 def test_a_client_that_has_gone_is_at_its_end() -> None:
-    """Its replies are for nobody."""
-    with pumped() as one:
+    with Pumped() as one:
         one.peer.sendall(SOME[1])
         one.peer.close()
         assert one.client.pump(0.0) is Next.END
 
 
-def test_the_page_goes_with_the_first_reply() -> None:
-    with pumped() as one:
-        one.answers.passes = True
-        assert [one.pump(SOME[1])[0] for _ in range(2)] == [b"\1"] * 2
-        assert one.answers.pages == [b"\1"]
-        assert not one.client.has_page
-
-
-def test_the_page_goes_with_a_lease_alone() -> None:
-    """Replies before it are sent before it is granted, and those after it are made after it."""
-    lease = request("lease", msgid=7)
-    with pumped() as one:
-        one.answers.passes = True
-        assert one.pump(SOME[1] + lease + SOME[2]) == (b"\1", Next.PIECE)
-        assert one.pump() == (b"\7", Next.TURN)
-        assert one.pump() == (b"\2", Next.REQUEST)
-        assert one.answers.pages == [b"\1", b"\7"]
-        assert one.client.has_page
-
-
-def test_a_lease_whose_page_cannot_be_passed_is_taken_back() -> None:
-    with pumped() as one:
-        assert one.pump(request("lease", msgid=7) + SOME[2]) == (b"taken back", Next.TURN)
-        assert one.pump() == (b"\2", Next.REQUEST)
-        assert not one.client.has_page
-
-
 def test_a_client_over_a_limit_is_told_why_once() -> None:
-    """In reply to its first request, after any notifications; nothing is answered."""
     note = notification("x")
-    with pumped(refusal="no room") as one:
+    with Pumped(refusal="no room") as one:
         one.client.deadline = 1.0
         assert one.pump() == (b"", Next.REQUEST)
         assert one.pump(note + note[:2]) == (b"", Next.REST)
@@ -301,5 +221,5 @@ def test_a_client_over_a_limit_is_told_why_once() -> None:
 @pytest.mark.parametrize("data", [b"\x02", b"GET /", b"\xc1", notification("x" * 40) * 3])
 def test_a_client_over_a_limit_that_cannot_be_told_is_read(data: bytes) -> None:
     """A libuuid caller, say, or one that sends notifications without an end."""
-    with pumped(refusal="no room", request_bytes=100) as one:
+    with Pumped(refusal="no room", request_bytes=100) as one:
         assert one.pump(data) == (b"", Next.END)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import contextlib
-import logging
+from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
 import trio
-import trio.testing
+from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, MustPause
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -19,16 +19,11 @@ pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 @pytest.fixture
-async def inside() -> Inside:
-    """A daemon's inside, just started."""
-    return Inside()
-
-
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """What the daemon logs."""
-    caplog.set_level(logging.INFO, logger="uuidd")
-    return caplog
+async def inside(autojump_clock: MockClock) -> AsyncIterator[Inside]:
+    """A daemon's inside, just started, whose saver runs."""
+    inside = Inside()
+    async with inside.saving():
+        yield inside
 
 
 def horizon(state: State) -> int:
@@ -51,7 +46,7 @@ async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
 ) -> None:
     """The save under way may have begun without it."""
     gate = inside.disk.gate = trio.Event()
-    async with inside.saving(), trio.open_nursery() as nursery:
+    async with trio.open_nursery() as nursery:
         inside.saver.want()
         await trio.testing.wait_all_tasks_blocked()
         nursery.start_soon(inside.saver.settled_anew)
@@ -61,17 +56,15 @@ async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
 
 
 async def test_a_daemon_in_use_saves_every_ten_seconds(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(60)
-        inside.disk.begun.clear()
-        await inside.use(120)
+    await inside.use(60)
+    inside.disk.begun.clear()
+    await inside.use(120)
     assert len(inside.disk.pauses) >= 10
     assert inside.disk.pauses == pytest.approx([10] * len(inside.disk.pauses), abs=0.06)
 
 
 async def test_the_reach_of_saves_grows_with_the_uptime(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(60)
+    await inside.use(60)
     reaches = [reach(inside, index) for index in range(len(inside.disk.kept))]
     halves = [min(20.0, max(0.1, begun / 2)) for begun in inside.disk.begun]
     assert reaches == pytest.approx(halves, abs=1e-6)
@@ -88,7 +81,6 @@ async def test_the_reach_of_saves_grows_with_the_uptime(inside: Inside) -> None:
     ],
 )
 def test_a_bare_reach_has_no_minimum(uptime: float, reach: float, bare: float) -> None:
-    """Both are half the uptime; that for a steady timeline far ahead may be less than 0.1 s."""
     assert reaches_after(uptime) == (reach, bare)
 
 
@@ -98,10 +90,9 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     inside.take_steady()
     begin = inside.steady.next - 1
     inside.wall.step(-HOUR)
-    async with inside.saving():
-        for _ in range(3000):
-            await trio.sleep(0.02)
-            inside.take_steady()
+    for _ in range(3000):
+        await trio.sleep(0.02)
+        inside.take_steady()
     assert inside.disk.begun[0] == pytest.approx(0.05)
     for at, state in zip(inside.disk.begun, inside.disk.kept, strict=True):
         # S goes on at half speed.
@@ -111,73 +102,46 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     assert len(inside.disk.kept) < 40
 
 
-async def test_less_than_a_second_is_not_far_ahead(inside: Inside) -> None:
-    inside.take_steady()
-    inside.wall.step(-0.9)
-    at = inside.clock.read()
-    assert not inside.timelines.far(at)
-    state = inside.timelines.begin_save(at=at, reach=1_000_000, bare_reach=0)
-    assert state.steady == inside.steady.read(now=at.now, elapsed=at.elapsed) + 1_000_000
-    inside.timelines.end_save(state, completed=True)
-    inside.wall.step(-0.1)
-    at = inside.clock.read()
-    assert inside.timelines.far(at)
-    state = inside.timelines.begin_save(at=at, reach=1_000_000, bare_reach=0)
-    assert state.steady == inside.steady.next
-
-
 async def test_a_use_of_steady_alone_is_a_use(inside: Inside) -> None:
-    async with inside.saving():
-        for _ in range(2400):
-            await inside.take_steady_waiting()
-            await trio.sleep(0.05)
-        assert inside.disk.pauses[-5:] == pytest.approx([10] * 5, abs=0.06)
-        saves = len(inside.disk.begun)
-        await trio.sleep(HOUR)
-        assert len(inside.disk.begun) <= saves + 1
-        assert inside.saver.idle
+    for _ in range(2400):
+        await inside.take_steady_waiting()
+        await trio.sleep(0.05)
+    assert inside.disk.pauses[-5:] == pytest.approx([10] * 5, abs=0.06)
+    saves = len(inside.disk.begun)
+    await trio.sleep(HOUR)
+    assert len(inside.disk.begun) <= saves + 1
+    assert inside.saver.idle
 
 
 async def test_finish_saves_the_exact_mark_of_steady(inside: Inside) -> None:
     for step in (0, -HOUR):
         inside.wall.step(step)
-    async with inside.saving():
-        block = await inside.take_steady_waiting(10)
-        await trio.sleep(3)
-        assert await inside.saver.finish(10)
+    block = await inside.take_steady_waiting(10)
+    await trio.sleep(3)
+    assert await inside.saver.finish(10)
     assert inside.disk.kept[-1].steady == block.first + block.count
 
 
-async def test_a_daemon_in_use_never_waits_for_a_save(inside: Inside) -> None:
-    async with inside.saving():
-        for _ in range(6000):
-            inside.take()
-            await trio.sleep(0.02)
-    assert inside.disk.kept
-
-
 async def test_a_slow_save_delays_nobody_before_the_horizon(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(100)
-        inside.disk.gate = trio.Event()
-        while not inside.disk.at_once:
-            await inside.use(0.1)
-        for _ in range(90):
-            inside.take()
-            await trio.sleep(0.1)
-        assert inside.disk.at_once == 1
+    await inside.use(100)
+    inside.disk.gate = trio.Event()
+    while not inside.disk.at_once:
+        await inside.use(0.1)
+    for _ in range(90):
+        inside.take()
+        await trio.sleep(0.1)
+    assert inside.disk.at_once == 1
 
 
 async def test_one_save_at_a_time(inside: Inside) -> None:
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        inside.disk.gate = trio.Event()
-        async with trio.open_nursery() as nursery:
-            for _ in range(20):
-                nursery.start_soon(partial(inside.take_waiting, 1, whole=False))
-            await trio.sleep(0.1)
-            inside.disk.gate.set()
-        await inside.use(60)
+    await trio.sleep(HOUR)
+    inside.disk.gate = trio.Event()
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(partial(inside.take_waiting, 1, whole=False))
+        await trio.sleep(0.1)
+        inside.disk.gate.set()
+    await inside.use(60)
     assert inside.disk.most_at_once == 1
 
 
@@ -186,97 +150,90 @@ async def test_one_save_at_a_time(inside: Inside) -> None:
 
 async def test_an_idle_daemon_is_not_woken(inside: Inside) -> None:
     steps = Steps()
-    async with inside.saving():
-        await trio.sleep(60)
-        trio.lowlevel.add_instrument(steps)
-        await trio.sleep(HOUR)
-        trio.lowlevel.remove_instrument(steps)
+    await trio.sleep(60)
+    trio.lowlevel.add_instrument(steps)
+    await trio.sleep(HOUR)
+    trio.lowlevel.remove_instrument(steps)
     assert steps.of("Saver.run") == 0
     assert inside.disk.begun == []
 
 
 async def test_the_first_use_after_idling_is_served_after_one_save(inside: Inside) -> None:
-    async with inside.saving():
-        await trio.sleep(HOUR)
-        with pytest.raises(MustPause):
-            inside.take()
-        block = await inside.take_waiting(1, whole=False)
-        assert len(inside.disk.kept) == 1
-        assert block.first + 1 <= horizon(inside.disk.kept[0])
-        assert inside.timeline.volatile is None
+    await trio.sleep(HOUR)
+    with pytest.raises(MustPause):
+        inside.take()
+    block = await inside.take_waiting(1, whole=False)
+    assert len(inside.disk.kept) == 1
+    assert block.first + 1 <= horizon(inside.disk.kept[0])
+    assert inside.timeline.volatile is None
 
 
 async def test_a_use_within_the_horizon_ends_idling(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(100)
-        await trio.sleep(10.5 - (trio.current_time() - inside.disk.begun[-1]))
-        if inside.disk.begun[-1] > trio.current_time() - 1:
-            await trio.sleep(11)
-        assert inside.saver.idle
-        saves = len(inside.disk.begun)
-        inside.take()
-        await trio.testing.wait_all_tasks_blocked()
-        assert len(inside.disk.begun) == saves + 1
+    await inside.use(100)
+    await trio.sleep(10.5 - (trio.current_time() - inside.disk.begun[-1]))
+    if inside.disk.begun[-1] > trio.current_time() - 1:
+        await trio.sleep(11)
+    assert inside.saver.idle
+    saves = len(inside.disk.begun)
+    inside.take()
+    await trio.testing.wait_all_tasks_blocked()
+    assert len(inside.disk.begun) == saves + 1
 
 
 # Failing
 
 
 async def test_a_failing_save_is_tried_again_with_growing_pauses(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.broken = True
-        inside.take()
-        await trio.sleep(30)
+    inside.disk.broken = True
+    inside.take()
+    await trio.sleep(30)
     pauses = inside.disk.pauses
     assert pauses[:8] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5])
 
 
 async def test_those_who_wait_do_not_hurry_a_failing_save(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.broken = True
-        inside.take()
-        await trio.sleep(0.16)
-        inside.disk.begun.clear()
+    inside.disk.broken = True
+    inside.take()
+    await trio.sleep(0.16)
+    inside.disk.begun.clear()
 
-        async def ask() -> None:
-            with contextlib.suppress(RefusedError):
-                await inside.take_waiting(1, whole=False)
+    async def ask() -> None:
+        with contextlib.suppress(RefusedError):
+            await inside.take_waiting(1, whole=False)
 
-        async with trio.open_nursery() as nursery:
-            for _ in range(50):
-                nursery.start_soon(ask)
-        await trio.sleep(10)
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(ask)
+    await trio.sleep(10)
     assert inside.disk.pauses[:4] == pytest.approx([0.4, 0.8, 1.6, 3.2])
 
 
 async def test_the_pauses_begin_anew_after_a_success(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.broken = True
+    inside.disk.broken = True
+    inside.take()
+    await trio.sleep(20)
+    inside.disk.broken = False
+    await inside.use(60)
+    inside.disk.broken = True
+    inside.disk.begun.clear()
+    while len(inside.disk.begun) < 2:
         inside.take()
-        await trio.sleep(20)
-        inside.disk.broken = False
-        await inside.use(60)
-        inside.disk.broken = True
-        inside.disk.begun.clear()
-        while len(inside.disk.begun) < 2:
-            inside.take()
-            await trio.sleep(0.05)
+        await trio.sleep(0.05)
     assert inside.disk.pauses[0] == pytest.approx(0.1)
 
 
 async def test_nothing_is_given_past_the_horizon_while_saves_fail(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(100)
-        inside.disk.broken = True
-        kept = len(inside.disk.kept)
-        given: list[Block] = []
-        refused = 0
-        for _ in range(300):
-            try:
-                given.append(inside.take(1000))
-            except MustPause:
-                refused += 1
-            await trio.sleep(0.1)
+    await inside.use(100)
+    inside.disk.broken = True
+    kept = len(inside.disk.kept)
+    given: list[Block] = []
+    refused = 0
+    for _ in range(300):
+        try:
+            given.append(inside.take(1000))
+        except MustPause:
+            refused += 1
+        await trio.sleep(0.1)
     assert len(inside.disk.kept) == kept
     last = max(block.first + block.count for block in given)
     assert last <= horizon(inside.disk.kept[-1])
@@ -284,53 +241,34 @@ async def test_nothing_is_given_past_the_horizon_while_saves_fail(inside: Inside
     assert refused > 90
 
 
-async def test_nothing_is_given_past_the_horizon_while_a_save_hangs(inside: Inside) -> None:
-    async with inside.saving():
-        await inside.use(100)
-        inside.disk.gate = trio.Event()
-        await trio.sleep(HOUR)
-        with pytest.raises(MustPause):
-            inside.take()
-        await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(MustPause):
-            inside.take()
-        inside.saver.want()
-        await trio.testing.wait_all_tasks_blocked()
-        assert inside.disk.at_once == 1
-        with pytest.raises(MustPause):
-            inside.take()
-
-
 # Finishing
 
 
 @pytest.mark.parametrize("idle", [0, HOUR])
 async def test_finish_saves_the_exact_marks(inside: Inside, idle: float) -> None:
-    async with inside.saving():
-        await inside.use(100)
-        block = inside.take(500)
-        await trio.sleep(idle)
-        assert await inside.saver.finish(10)
+    await inside.use(100)
+    block = inside.take(500)
+    await trio.sleep(idle)
+    assert await inside.saver.finish(10)
     assert horizon(inside.disk.kept[-1]) == block.first + block.count == inside.open.top
 
 
 async def test_finish_lets_the_save_under_way_end_first(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.gate = trio.Event()
-        block = inside.take()
-        await trio.sleep(1)
-        assert inside.disk.at_once == 1
-        outcome: list[bool] = []
+    inside.disk.gate = trio.Event()
+    block = inside.take()
+    await trio.sleep(1)
+    assert inside.disk.at_once == 1
+    outcome: list[bool] = []
 
-        async def finish() -> None:
-            outcome.append(await inside.saver.finish(10))
+    async def finish() -> None:
+        outcome.append(await inside.saver.finish(10))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(finish)
-            await trio.sleep(3)
-            assert outcome == []
-            assert inside.disk.kept == []
-            inside.disk.gate.set()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(finish)
+        await trio.sleep(3)
+        assert outcome == []
+        assert inside.disk.kept == []
+        inside.disk.gate.set()
     assert outcome == [True]
     assert inside.disk.most_at_once == 1
     assert horizon(inside.disk.kept[0]) > block.first + 1
@@ -339,42 +277,39 @@ async def test_finish_lets_the_save_under_way_end_first(inside: Inside) -> None:
 
 async def test_nothing_is_given_once_finish_was_called(inside: Inside) -> None:
     """While the last save runs no tick leaves, for its mark would then be too low."""
-    async with inside.saving():
-        inside.disk.gate = trio.Event()
-        inside.take()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(inside.saver.finish, 10)
-            await trio.testing.wait_all_tasks_blocked()
-            with pytest.raises(RefusedError, match="the daemon is stopping"):
-                inside.take()
-            inside.disk.gate.set()
+    inside.disk.gate = trio.Event()
+    inside.take()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(inside.saver.finish, 10)
+        await trio.testing.wait_all_tasks_blocked()
         with pytest.raises(RefusedError, match="the daemon is stopping"):
             inside.take()
+        inside.disk.gate.set()
+    with pytest.raises(RefusedError, match="the daemon is stopping"):
+        inside.take()
 
 
 async def test_finish_gives_up_on_a_hung_save(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.gate = trio.Event()
-        inside.take()
-        await trio.sleep(1)
-        begun = trio.current_time()
-        with trio.fail_after(60):
-            assert not await inside.saver.finish(10)
-        assert trio.current_time() - begun == pytest.approx(10)
+    inside.disk.gate = trio.Event()
+    inside.take()
+    await trio.sleep(1)
+    begun = trio.current_time()
+    with trio.fail_after(60):
+        assert not await inside.saver.finish(10)
+    assert trio.current_time() - begun == pytest.approx(10)
 
 
 @pytest.mark.parametrize("broken", [True, False])
 async def test_finish_tries_once_in_the_pause_after_a_failed_save(
     inside: Inside, broken: bool
 ) -> None:
-    async with inside.saving():
-        inside.disk.broken = True
-        block = inside.take()
-        await trio.sleep(20)
-        inside.disk.broken = broken
-        begun = trio.current_time()
-        assert await inside.saver.finish(10) is not broken
-        assert trio.current_time() == begun
+    inside.disk.broken = True
+    block = inside.take()
+    await trio.sleep(20)
+    inside.disk.broken = broken
+    begun = trio.current_time()
+    assert await inside.saver.finish(10) is not broken
+    assert trio.current_time() == begun
     if not broken:
         assert horizon(inside.disk.kept[-1]) == block.first + 1
 
@@ -385,13 +320,12 @@ async def test_finish_tries_once_in_the_pause_after_a_failed_save(
 async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
     inside: Inside, log: pytest.LogCaptureFixture
 ) -> None:
-    async with inside.saving():
-        inside.disk.broken = True
-        inside.take()
-        await trio.sleep(30)
-        inside.disk.broken = False
-        failed = len(inside.disk.begun)
-        await trio.sleep(30)
+    inside.disk.broken = True
+    inside.take()
+    await trio.sleep(30)
+    inside.disk.broken = False
+    failed = len(inside.disk.begun)
+    await trio.sleep(30)
     assert log.messages == [
         "the state cannot be saved; uuidd keeps trying: No space left on device",
         f"the state is saved again, after {failed} failed saves",
@@ -400,31 +334,29 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
 
 
 async def test_the_saver_counts_saves_and_failures(inside: Inside) -> None:
-    async with inside.saving():
-        inside.disk.broken = True
-        inside.take()
-        await trio.sleep(2)
-        failed = len(inside.disk.begun)
-        assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, failed)
-        assert inside.saver.trouble == "No space left on device"
-        inside.disk.broken = False
-        await trio.sleep(HOUR)
-        assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, 0)
-        assert inside.saver.trouble == ""
-        assert inside.saver.saves == 1 + len(inside.disk.kept)
+    inside.disk.broken = True
+    inside.take()
+    await trio.sleep(2)
+    failed = len(inside.disk.begun)
+    assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, failed)
+    assert inside.saver.trouble == "No space left on device"
+    inside.disk.broken = False
+    await trio.sleep(HOUR)
+    assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, 0)
+    assert inside.saver.trouble == ""
+    assert inside.saver.saves == 1 + len(inside.disk.kept)
 
 
 async def test_how_long_a_save_is_under_way_is_known(inside: Inside) -> None:
-    async with inside.saving():
-        assert inside.saver.under_way_seconds == 0
-        inside.disk.gate = trio.Event()
-        inside.take()
-        await trio.sleep(5)
-        assert inside.saver.under_way_seconds == pytest.approx(5 - inside.disk.begun[0])
-        inside.disk.gate.set()
-        await trio.testing.wait_all_tasks_blocked()
-        assert inside.saver.under_way_seconds == 0
-        assert inside.saver.last_seconds == pytest.approx(5 - inside.disk.begun[0])
+    assert inside.saver.under_way_seconds == 0
+    inside.disk.gate = trio.Event()
+    inside.take()
+    await trio.sleep(5)
+    assert inside.saver.under_way_seconds == pytest.approx(5 - inside.disk.begun[0])
+    inside.disk.gate.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert inside.saver.under_way_seconds == 0
+    assert inside.saver.last_seconds == pytest.approx(5 - inside.disk.begun[0])
 
 
 class Steps(trio.abc.Instrument):

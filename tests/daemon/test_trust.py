@@ -12,7 +12,6 @@ import trio
 from tests.daemon.fakes import GOOD, HOUR, UID, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import NoLease
-from uuidd.core.wire.methods import RefusedError
 from uuidd.refused import Refused
 from uuidd.server.trust import (
     LOOK_SECONDS,
@@ -38,34 +37,6 @@ UNSYNCHRONISED = Quality(synchronised=False, max_error=16.0)
 def waiting(clock: Quality = UNSYNCHRONISED, **how: Any) -> Inside:
     """An inside that was started with --require-sync 0.5 on a host whose clock is so."""
     return Inside(require_sync=0.5, quality=clock, **how)
-
-
-@pytest.mark.parametrize(
-    ("clock", "lack"),
-    [
-        (UNSYNCHRONISED, "the clock is not synchronised"),
-        (Quality(synchronised=True, max_error=0.75), "the clock may be wrong by 0.750 s"),
-    ],
-)
-async def test_steady_requests_are_refused_with_the_reason(clock: Quality, lack: str) -> None:
-    """At once, because waiting may be long."""
-    inside = waiting(clock)
-    inside.save_ahead()
-    with pytest.raises(RefusedError) as refused:
-        await inside.take_steady_waiting()
-    assert (refused.value.code, refused.value.message) == (
-        "unavailable",
-        f"{lack}, and --require-sync withholds steady after a start until its error is at most"
-        " 0.5 s",
-    )
-    assert trio.current_time() == 0
-
-
-async def test_v1_and_v6_go_on_whatever_the_clock_is() -> None:
-    """They need no order among hosts."""
-    inside = waiting()
-    inside.save_ahead()
-    assert inside.take().count == 1
 
 
 async def test_no_lease_is_granted_while_steady_waits() -> None:
@@ -162,7 +133,6 @@ def test_without_the_option_nothing_is_asked_at_a_start() -> None:
 
 
 async def test_a_quality_that_is_not_known_is_in_the_status_with_the_reason() -> None:
-    """As of the service in its sandbox."""
     inside = Inside()
     told = Trust(inside.timelines, inside.clock.read, None, not_told).status()
     assert (told["synchronised"], told["max_error"]) == (None, None)
@@ -183,23 +153,21 @@ def kernel(state: int = 0, *, status: int = 0, maxerror: int = 2500) -> Adjtimex
     return adjtimex
 
 
-def test_a_synchronised_clock_has_a_largest_error() -> None:
-    """The kernel counts it in microseconds."""
-    assert quality(kernel()) == Quality(True, 0.0025, None)
-
-
-@pytest.mark.parametrize("told", [kernel(TIME_ERROR), kernel(status=STA_UNSYNC | 1)])
-def test_either_sign_of_the_kernel_says_that_nothing_sets_the_clock(told: Adjtimex) -> None:
-    """The state and the bit can differ for a moment, and one is enough."""
-    assert not quality(told).synchronised
-
-
 @pytest.mark.parametrize(
-    ("state", "leap"), [(TIME_INS, "insert"), (TIME_DEL, "delete"), (TIME_OOP, "now")]
+    ("adjtimex", "found"),
+    [
+        (kernel(), Quality(True, 0.0025, None)),
+        # The state and the bit can differ for a moment, and one is enough.
+        (kernel(TIME_ERROR), Quality(False, 0.0025, None)),
+        (kernel(status=STA_UNSYNC | 1), Quality(False, 0.0025, None)),
+        # Time daemons tell the kernel of a leap second up to a day before.
+        (kernel(TIME_INS), Quality(True, 0.0025, "insert")),
+        (kernel(TIME_DEL), Quality(True, 0.0025, "delete")),
+        (kernel(TIME_OOP), Quality(True, 0.0025, "now")),
+    ],
 )
-def test_a_leap_second_is_told_and_leaves_the_clock_synchronised(state: int, leap: str) -> None:
-    """Time daemons tell the kernel of it up to a day before."""
-    assert quality(kernel(state)) == Quality(True, 0.0025, leap)  # type: ignore[arg-type]
+def test_the_kernel_says_how_good_the_clock_is(adjtimex: Adjtimex, found: Quality) -> None:
+    assert quality(adjtimex) == found
 
 
 def test_a_kernel_that_must_not_be_asked_is_no_bad_clock() -> None:

@@ -26,6 +26,14 @@ async def inside(autojump_clock: MockClock) -> AsyncIterator[Inside]:
         yield inside
 
 
+@pytest.fixture
+async def failing(inside: Inside) -> Inside:
+    """A daemon's inside whose saves fail, the first one after a request."""
+    inside.disk.broken = True
+    inside.take()
+    return inside
+
+
 def horizon(state: State) -> int:
     """The mark of the generation that was open at a save."""
     return state.marks[state.generation]
@@ -183,43 +191,37 @@ async def test_a_use_within_the_horizon_ends_idling(inside: Inside) -> None:
 # Failing
 
 
-async def test_a_failing_save_is_tried_again_with_growing_pauses(inside: Inside) -> None:
-    inside.disk.broken = True
-    inside.take()
+async def test_a_failing_save_is_tried_again_with_growing_pauses(failing: Inside) -> None:
     await trio.sleep(30)
-    pauses = inside.disk.pauses
+    pauses = failing.disk.pauses
     assert pauses[:8] == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5])
 
 
-async def test_those_who_wait_do_not_hurry_a_failing_save(inside: Inside) -> None:
-    inside.disk.broken = True
-    inside.take()
+async def test_those_who_wait_do_not_hurry_a_failing_save(failing: Inside) -> None:
     await trio.sleep(0.16)
-    inside.disk.begun.clear()
+    failing.disk.begun.clear()
 
     async def ask() -> None:
         with contextlib.suppress(RefusedError):
-            await inside.take_waiting(1, whole=False)
+            await failing.take_waiting(1, whole=False)
 
     async with trio.open_nursery() as nursery:
         for _ in range(50):
             nursery.start_soon(ask)
     await trio.sleep(10)
-    assert inside.disk.pauses[:4] == pytest.approx([0.4, 0.8, 1.6, 3.2])
+    assert failing.disk.pauses[:4] == pytest.approx([0.4, 0.8, 1.6, 3.2])
 
 
-async def test_the_pauses_begin_anew_after_a_success(inside: Inside) -> None:
-    inside.disk.broken = True
-    inside.take()
+async def test_the_pauses_begin_anew_after_a_success(failing: Inside) -> None:
     await trio.sleep(20)
-    inside.disk.broken = False
-    await inside.use(60)
-    inside.disk.broken = True
-    inside.disk.begun.clear()
-    while len(inside.disk.begun) < 2:
-        inside.take()
+    failing.disk.broken = False
+    await failing.use(60)
+    failing.disk.broken = True
+    failing.disk.begun.clear()
+    while len(failing.disk.begun) < 2:
+        failing.take()
         await trio.sleep(0.05)
-    assert inside.disk.pauses[0] == pytest.approx(0.1)
+    assert failing.disk.pauses[0] == pytest.approx(0.1)
 
 
 async def test_nothing_is_given_past_the_horizon_while_saves_fail(inside: Inside) -> None:
@@ -318,13 +320,11 @@ async def test_finish_tries_once_in_the_pause_after_a_failed_save(
 
 
 async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
-    inside: Inside, log: pytest.LogCaptureFixture
+    failing: Inside, log: pytest.LogCaptureFixture
 ) -> None:
-    inside.disk.broken = True
-    inside.take()
     await trio.sleep(30)
-    inside.disk.broken = False
-    failed = len(inside.disk.begun)
+    failing.disk.broken = False
+    failed = len(failing.disk.begun)
     await trio.sleep(30)
     assert log.messages == [
         "the state cannot be saved; uuidd keeps trying: No space left on device",
@@ -333,18 +333,16 @@ async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(
     assert [record.levelname for record in log.records] == ["ERROR", "WARNING"]
 
 
-async def test_the_saver_counts_saves_and_failures(inside: Inside) -> None:
-    inside.disk.broken = True
-    inside.take()
+async def test_the_saver_counts_saves_and_failures(failing: Inside) -> None:
     await trio.sleep(2)
-    failed = len(inside.disk.begun)
-    assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, failed)
-    assert inside.saver.trouble == "No space left on device"
-    inside.disk.broken = False
+    failed = len(failing.disk.begun)
+    assert (failing.saver.failed_saves, failing.saver.failed_since_last) == (failed, failed)
+    assert failing.saver.trouble == "No space left on device"
+    failing.disk.broken = False
     await trio.sleep(HOUR)
-    assert (inside.saver.failed_saves, inside.saver.failed_since_last) == (failed, 0)
-    assert inside.saver.trouble == ""
-    assert inside.saver.saves == 1 + len(inside.disk.kept)
+    assert (failing.saver.failed_saves, failing.saver.failed_since_last) == (failed, 0)
+    assert failing.saver.trouble == ""
+    assert failing.saver.saves == 1 + len(failing.disk.kept)
 
 
 async def test_how_long_a_save_is_under_way_is_known(inside: Inside) -> None:

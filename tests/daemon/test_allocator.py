@@ -13,8 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited
-from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.state import Node
@@ -266,58 +265,21 @@ async def test_steady_waits_out_a_step_back_where_that_is_chosen() -> None:
 # Steady
 
 
+async def test_the_rest_of_the_time_after_a_lost_state_is_waited_for() -> None:
+    inside = after_a_lost_state()
+    begin = inside.steady.held_until
+    async with inside.saving():
+        await trio.sleep(18.5)
+        block = await inside.take_steady_waiting(10)
+    assert block.first == begin
+    assert trio.current_time() == pytest.approx(19, abs=1e-3)
+
+
 @pytest.mark.parametrize("make", [make for make, _ in STEADY_REFUSED.values()])
 async def test_utc_goes_on_while_steady_is_refused(make: Callable[[], Inside]) -> None:
     inside = make()
     await refusal(inside, "steady", 1, False)
     assert inside.take().node == inside.timeline.node.value
-
-
-@pytest.mark.parametrize("worker", [None, 0, 1023])
-async def test_a_steady_block_tells_what_its_ids_are_made_with(worker: int | None) -> None:
-    inside = started(worker=worker)
-    async with inside.talking() as peer:
-        result = (await peer.call("take", "steady", 100)).result
-    first = inside.wall.now() - 99
-    assert result == {
-        "first": first,
-        "unix_ms": (first - UNIX_EPOCH) // 10_000,
-        "tick_in_ms": (first - UNIX_EPOCH) % 10_000,
-        "count": 100,
-        "node": inside.timeline.node.value.to_bytes(6, "big"),
-        "worker": worker,
-        "epoch": TWITTER_EPOCH,
-    }
-    assert inside.service.rpc.ids == 100
-
-
-async def test_after_a_lost_state_steady_ids_begin_past_twenty_seconds() -> None:
-    inside = after_a_lost_state()
-    begin = inside.steady.held_until
-    assert begin == inside.wall.now() + 19 * TICKS_PER_SECOND
-    async with inside.saving():
-        await trio.sleep(10)
-        assert "starts in 9.0 s" in await refusal(inside, "steady", 1, False)
-        await trio.sleep(8.5)
-        # Less is left than a request waits for.
-        block = await inside.take_steady_waiting(10)
-        assert block.first == begin
-        assert trio.current_time() == pytest.approx(19, abs=1e-3)
-        await trio.sleep(1)
-        assert inside.take_steady(10).first == inside.wall.now() - 9
-
-
-async def test_a_lost_state_is_no_reason_any_more_once_ids_came() -> None:
-    inside = Inside(lost=True, rollback="wait")
-    async with inside.saving():
-        await trio.sleep(20)
-        await inside.take_steady_waiting()
-        inside.wall.step(-30)
-        assert await refusal(inside, "steady", 1, False) == (
-            "unavailable: UTC was set back, and steady waits 30.000 s until UTC catches up"
-        )
-        told = inside.report.status()["steady"]
-        assert (told["held_for"], told["lead"]) == (0.0, 30.0)
 
 
 @pytest.mark.parametrize(

@@ -407,6 +407,13 @@ async def test_a_step_back_ends_all_leases_before_anything_else(
     assert served.inside.timeline.leases.floor == page.words[HORIZON_AT]
 
 
+async def test_a_step_forward_ends_no_lease(page: Page, served: Serving, holder: Peer) -> None:
+    lease = await holder.lease()
+    served.inside.wall.step(1)
+    await holder.call("take", "utc", 1)
+    assert tokens(page) == {lease.lane: lease.token}
+
+
 async def test_a_stop_leaves_the_leases_to_their_holders(
     page: Page, served: Serving, holder: Peer
 ) -> None:

@@ -110,26 +110,6 @@ async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     assert len(inside.disk.kept) < 40
 
 
-async def test_a_use_of_steady_alone_is_a_use(inside: Inside) -> None:
-    for _ in range(2400):
-        await inside.take_steady_waiting()
-        await trio.sleep(0.05)
-    assert inside.disk.pauses[-5:] == pytest.approx([10] * 5, abs=0.06)
-    saves = len(inside.disk.begun)
-    await trio.sleep(HOUR)
-    assert len(inside.disk.begun) <= saves + 1
-    assert inside.saver.idle
-
-
-async def test_finish_saves_the_exact_mark_of_steady(inside: Inside) -> None:
-    for step in (0, -HOUR):
-        inside.wall.step(step)
-    block = await inside.take_steady_waiting(10)
-    await trio.sleep(3)
-    assert await inside.saver.finish(10)
-    assert inside.disk.kept[-1].steady == block.first + block.count
-
-
 async def test_a_slow_save_delays_nobody_before_the_horizon(inside: Inside) -> None:
     await inside.use(100)
     inside.disk.gate = trio.Event()
@@ -249,9 +229,10 @@ async def test_nothing_is_given_past_the_horizon_while_saves_fail(inside: Inside
 @pytest.mark.parametrize("idle", [0, HOUR])
 async def test_finish_saves_the_exact_marks(inside: Inside, idle: float) -> None:
     await inside.use(100)
-    block = inside.take(500)
+    block, steady = inside.take(500), inside.take_steady(10)
     await trio.sleep(idle)
     assert await inside.saver.finish(10)
+    assert inside.disk.kept[-1].steady == steady.first + steady.count
     assert horizon(inside.disk.kept[-1]) == block.first + block.count == inside.open.top
 
 

@@ -13,7 +13,17 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside, Peer, at_once, notification, request
+from tests.daemon.fakes import (
+    HOUR,
+    UID,
+    Inside,
+    Peer,
+    TickingClock,
+    at_once,
+    message,
+    notification,
+    request,
+)
 from tests.daemon.test_acceptor import Serving, serving, somebody
 from tests.tools import need_root
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
@@ -82,23 +92,25 @@ async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page, bars: bo
         assert len(holder.passed) == 1
 
 
-async def test_the_page_comes_with_the_first_lease_of_a_connection(
-    page: Page, holder: Peer
-) -> None:
-    """The descriptor comes with the first byte of the reply, once.
+async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -> None:
+    """It comes with the first byte of that reply, which is sent alone.
 
     An earlier client expects it there, and has dropped that of the first reply.
     """
-    await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
-    replies = await holder.replies(3)
-    _, (fd, data) = holder.passed
-    assert data == b"\x94\x01\x01\xc0" + data[4:]
-    assert b"token" in data
-    last = methods.unpack_lease(replies[-1].result)
-    with mmap.mmap(fd, PAGE_BYTES, prot=mmap.PROT_READ) as read:
-        words = memoryview(read).cast("Q")
-        assert words[TOKENS_AT + last.lane] == last.token
-        words.release()
+    inside = Inside(page=page)
+    inside.save_ahead()
+    async with inside.talking(TickingClock()) as holder:
+        await trio.sleep(1)
+        await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
+        replies = await holder.replies(3)
+        assert [data for _, data in holder.passed] == [
+            message(1, 1, None, reply.result) for reply in replies[:2]
+        ]
+        last = methods.unpack_lease(replies[-1].result)
+        with mmap.mmap(holder.passed[-1][0], PAGE_BYTES, prot=mmap.PROT_READ) as read:
+            words = memoryview(read).cast("Q")
+            assert words[TOKENS_AT + last.lane] == last.token
+            words.release()
 
 
 @pytest.mark.parametrize("first", [("take", "utc", 64), ("make", "v1"), ("status",), ("none",)])
@@ -176,6 +188,15 @@ async def test_a_client_that_is_gone_is_no_fault_of_the_kernels(
     assert served.inside.service.rpc.requests == 1
     assert served.inside.leasing.unpassed == 0
     assert caplog.messages == []
+
+
+async def test_a_lease_that_is_taken_back_takes_no_other_reply_with_it(page: Page) -> None:
+    inside = Inside(page=page)
+    inside.save_ahead()
+    inside.leasing.page = -1
+    async with inside.talking(TickingClock()) as holder:
+        await holder.send(request("lease") + request("take", "utc", 1))
+        assert [reply.code for reply in await holder.replies(2)] == ["no_lease", ""]
 
 
 # A page that is not read
@@ -449,6 +470,17 @@ async def test_a_lease_on_an_idle_host_comes_with_a_horizon_that_can_be_used(
     assert inside.saver.idle
     await holder.lease()
     assert page.words[HORIZON_AT] > inside.wall.now()
+
+
+async def test_a_lease_on_an_idle_host_before_the_horizon_has_it_raised(host: Host) -> None:
+    inside, holder = host
+    inside.save_ahead(2 * HOUR)
+    await trio.sleep(HOUR)
+    assert inside.saver.idle
+    assert inside.disk.begun == []
+    await holder.lease()
+    await trio.sleep(0.01)
+    assert len(inside.disk.begun) == 1
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["hangs", "fails"])

@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from tests.forks import PATIENCE
+from uuidd.refused import Refused
 
 
 def need(program: str) -> str:
@@ -63,6 +65,14 @@ def output(*command: object, **options: Any) -> str:
     done = run(*command, **options)
     assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+def refusal(act: Callable[..., object], *arguments: object, **named: object) -> str:
+    """Return the one line with which *act* is refused."""
+    with pytest.raises(Refused) as refused:
+        act(*arguments, **named)
+    (line,) = str(refused.value).splitlines()
+    return line
 
 
 def with_own_mounts(*command: object) -> list[str]:

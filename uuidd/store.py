@@ -91,22 +91,8 @@ class FolderStore:
         if reason := self.moved_away():
             raise OSError(reason)
         self._saving = True
-        folder = self._folder_fd
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            fd = os.open(_NEW, flags, 0o644, dir_fd=folder)
-            with open(fd, "wb") as file:
-                file.write(encode(state))
-                file.flush()
-                os.fsync(fd)
-            self._unused = False
-            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(_NEW, dir_fd=folder)
-            self._saving = False
-            raise
-        try:
+            self._replace(encode(state))
             os.fsync(self._folder_fd)
         finally:
             self._saving = False
@@ -184,6 +170,23 @@ class FolderStore:
         """Remove the lock file while this process holds the lock."""
         with contextlib.suppress(OSError):
             os.unlink(_LOCK, dir_fd=self._folder_fd)
+
+    def _replace(self, content: bytes) -> None:
+        """Let the state be *content*, which is on the disk before the file has its name."""
+        folder = self._folder_fd
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(_NEW, flags, 0o644, dir_fd=folder)
+            with open(fd, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(fd)
+            self._unused = False
+            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(_NEW, dir_fd=folder)
+            raise
 
     def _put_aside(self) -> str:
         folder, number = self._folder_fd, 1

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.daemon.fakes import UID, Inside, Reply
+from tests.daemon.fakes import UID, Inside, Reply, no_signal
 from uuidd import clones
 from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
@@ -65,23 +65,16 @@ class Page:
 
 @pytest.fixture
 def page(tmp_path: Path) -> Page:
-    """The page of a hypervisor that counts generations."""
     return Page(tmp_path / "vmclock0")
 
 
 @pytest.fixture
 def vmclock(page: Page) -> Iterator[VmClock]:
-    """That page, as the daemon has it."""
-    opened = VmClock(page.path)
-    yield opened
-    opened.close()
-
-
-# --- the vmclock page
+    with contextlib.closing(VmClock(page.path)) as opened:
+        yield opened
 
 
 def moved(page: Page) -> None:
-    """Migrate the machine while it runs, which makes no copy."""
     page.write_whole(DISRUPTION, 9)
 
 
@@ -150,35 +143,6 @@ def test_a_page_that_never_rests_ends_no_loop(vmclock: VmClock) -> None:
     words.release()
 
 
-def test_no_device_is_told(tmp_path: Path) -> None:
-    with pytest.raises(NoSignal, match=r"^no .*/vmclock0$"):
-        VmClock(tmp_path / "vmclock0")
-
-
-def test_no_right_is_told(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root may read all, so the kernel's answer stands in for it."""
-
-    def refuse(*_: object) -> int:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(NoSignal, match=r"cannot be read: Permission denied$"):
-        VmClock(page.path)
-
-
-@pytest.mark.parametrize("content", [b"", b"VCLK", bytes(4096), b"KLCV".ljust(4096)])
-def test_a_page_of_something_else_is_told(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "vmclock0"
-    path.write_bytes(content)
-    before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(NoSignal):
-        VmClock(path)
-    assert len(os.listdir("/proc/self/fd")) == before
-
-
-# --- the kernel's log
-
-
 NEWS = b"5,742,12541823,-;random: crng reseeded due to virtual machine fork\n"
 OTHER = b"6,743,12541900,-;usb 1-1: new device\n SUBSYSTEM=usb\n"
 
@@ -203,39 +167,37 @@ class Log:
 
 @pytest.fixture
 def kernel() -> Iterator[Log]:
-    """A log in which nothing is new."""
-    log = Log()
-    yield log
-    log.close()
-
-
-def test_a_log_in_which_nothing_is_new_is_no_alarm(kernel: Log) -> None:
-    assert not kernel.read.heard()
-
-
-def test_the_kernels_news_are_an_alarm_once(kernel: Log) -> None:
-    kernel.say(OTHER, NEWS, OTHER)
-    assert [kernel.read.heard(), kernel.read.heard()] == [True, False]
+    with contextlib.closing(Log()) as log:
+        yield log
 
 
 @pytest.mark.parametrize(
-    "record",
+    ("records", "heard"),
     [
-        OTHER,
-        b"",
-        b"5",
-        b"x,1,2,-;random: crng reseeded due to virtual machine fork\n",
-        b"6,1,2,-;random: crng init done\n",
-        b"6,1,2,-;a b: random: crng reseeded due to virtual machine fork\n",
-        # Of the facilities user and local7, which programs have.
-        b"13,1,2,-;random: crng reseeded due to virtual machine fork\n",
-        b"191,1,2,-;random: crng reseeded due to virtual machine fork\n",
+        ([], [False]),
+        ([OTHER, NEWS, OTHER], [True, False]),
+        # A flood is read in parts, so that others have their turn.
+        ([OTHER] * AT_ONCE + [NEWS], [False, True]),
+        *(
+            ([record, OTHER], [False])
+            for record in (
+                b"\n",
+                b"5",
+                b"x,1,2,-;random: crng reseeded due to virtual machine fork\n",
+                b"6,1,2,-;random: crng init done\n",
+                b"6,1,2,-;a b: random: crng reseeded due to virtual machine fork\n",
+                # Of the facilities user and local7, which programs have.
+                b"13,1,2,-;random: crng reseeded due to virtual machine fork\n",
+                b"191,1,2,-;random: crng reseeded due to virtual machine fork\n",
+            )
+        ),
     ],
 )
-def test_other_records_are_no_alarm(kernel: Log, record: bytes) -> None:
-    """Neither are those that a program has written, which cannot have the kernel's facility."""
-    kernel.say(record or b"\n", OTHER)
-    assert not kernel.read.heard()
+def test_only_the_kernels_own_news_are_an_alarm_and_once(
+    kernel: Log, records: list[bytes], heard: list[bool]
+) -> None:
+    kernel.say(*records)
+    assert [kernel.read.heard() for _ in heard] == heard
 
 
 def test_dropped_records_are_an_alarm(kernel: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,57 +211,81 @@ def test_dropped_records_are_an_alarm(kernel: Log, monkeypatch: pytest.MonkeyPat
     assert kernel.read.heard()
 
 
-def test_a_flood_is_read_in_parts(kernel: Log) -> None:
-    """So that others have their turn."""
-    kernel.say(*[OTHER] * AT_ONCE, NEWS)
-    assert [kernel.read.heard(), kernel.read.heard()] == [False, True]
-
-
 @pytest.fixture
-def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A host with the device, whose log is at this path, where nothing is yet."""
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a host with the driver's device, where no page and no log is yet."""
     drivers = tmp_path / "drivers"
     drivers.mkdir()
     (drivers / "VMGENCTR:00").symlink_to(tmp_path)
     monkeypatch.setattr(clones, "DRIVERS", (drivers,))
     monkeypatch.setattr(clones, "KMSG", tmp_path / "kmsg")
-    return tmp_path / "kmsg"
+    return tmp_path
 
 
-def test_a_host_without_the_driver_does_not_read_its_log(device: Path) -> None:
-    (device.parent / "drivers" / "VMGENCTR:00").unlink()
-    (device.parent / "drivers" / "module").symlink_to(device.parent)
-    before = len(os.listdir("/proc/self/fd"))
-    for passed in (None, os.open("/dev/null", os.O_RDONLY)):
-        with pytest.raises(NoSignal, match=r"^no vmgenid device$"):
-            kernel_log(passed)
-    assert len(os.listdir("/proc/self/fd")) == before
+def put(content: bytes, *names: str) -> Callable[[Path], None]:
+
+    def act(host: Path) -> None:
+        for name in names:
+            (host / name).write_bytes(content)
+
+    return act
 
 
-def test_a_sandbox_without_the_log_says_so(device: Path) -> None:
-    """As where PrivateDevices= hides it."""
-    with pytest.raises(NoSignal, match=r"^no /.*/kmsg$"):
-        kernel_log()
+def without_driver(host: Path) -> None:
+    (host / "drivers" / "VMGENCTR:00").unlink()
+    (host / "drivers" / "module").symlink_to(host)
 
 
-def test_no_right_to_the_log_is_told(device: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for other users than root where kernel.dmesg_restrict is set."""
-
+@pytest.mark.parametrize(
+    ("change", "denied", "vmclock", "log", "passed"),
+    [
+        # As where PrivateDevices= hides them.
+        (put(b""), False, "no {}/vmclock0", "no {}/kmsg", "{}/kmsg is not the kernel's log here"),
+        (without_driver, False, "no {}/vmclock0", "no vmgenid device", "no vmgenid device"),
+        (
+            # As for other users than root where kernel.dmesg_restrict is set. Root may read all.
+            *(put(b"", "vmclock0", "kmsg"), True),
+            "{}/vmclock0 cannot be read: Operation not permitted",
+            "{}/kmsg cannot be read: Operation not permitted",
+            "{}/kmsg is not the kernel's log here",
+        ),
+        *(
+            (
+                # As in containers of systemd-nspawn.
+                *(put(content, "vmclock0", "kmsg"), False),
+                "{}/vmclock0 has no page of a vmclock" if len(content) == 4096 else "{}/vmclock0",
+                "{}/kmsg is not the kernel's log here",
+                "{}/kmsg is not the kernel's log here",
+            )
+            for content in (b"", b"VCLK", bytes(4096), b"KLCV".ljust(4096))
+        ),
+    ],
+)
+def test_a_signal_that_is_not_there_is_told_and_leaves_no_descriptor(
+    host: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    denied: bool,
+    vmclock: str,
+    log: str,
+    passed: str,
+) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(NoSignal, match=r"^/.*/kmsg cannot be read: Operation not permitted$"):
-        kernel_log()
-
-
-@pytest.mark.parametrize("passed", [False, True])
-def test_another_file_in_its_place_is_told(device: Path, passed: bool) -> None:
-    """As in containers of systemd-nspawn. It is closed."""
-    device.write_bytes(NEWS)
+    change(host)
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(NoSignal, match=r"is not the kernel's log here$"):
-        kernel_log(os.open(device, os.O_RDONLY) if passed else None)
+    given = os.open("/dev/null", os.O_RDONLY)
+    if denied:
+        monkeypatch.setattr(os, "open", refuse)
+    for signal, told in (
+        (lambda: VmClock(host / "vmclock0"), vmclock),
+        (kernel_log, log),
+        (lambda: kernel_log(given), passed),
+    ):
+        with pytest.raises(NoSignal) as lack:
+            signal()
+        assert str(lack.value).startswith(told.format(host))
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -312,9 +298,6 @@ async def test_the_daemon_renews_at_the_kernels_news(kernel: Log) -> None:
         kernel.say(NEWS)
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert (host.inside.clones.noticed, host.inside.clones.last_by) == (1, "vmgenid")
-
-
-# --- what the daemon does with them
 
 
 class Sets(ClockSets):
@@ -333,24 +316,14 @@ class Sets(ClockSets):
         super().close()
 
 
-def missing() -> VmClock:
-    """Raise what a signal raises that is not there."""
-    raise NoSignal("none here")
-
-
-def unreadable() -> KernelLog:
-    """Raise what a log raises that cannot be read."""
-    raise NoSignal("not here")
-
-
 class Host:
     """A daemon's inside that listens."""
 
     def __init__(
         self,
         *,
-        page: Callable[[], VmClock] = missing,
-        log: Callable[[], KernelLog] = unreadable,
+        page: Callable[[], VmClock] = no_signal,
+        log: Callable[[], KernelLog] = no_signal,
     ) -> None:
         self.sets = Sets()
         self.inside = Inside(vmclock=page, log=log, sets=lambda: self.sets)
@@ -367,31 +340,32 @@ class Host:
                 nursery.cancel_scope.cancel()
 
 
-async def test_a_jump_that_nobody_announced_is_an_alarm() -> None:
-    """A process that was restored from a file finds UTC ahead, though no clock was set."""
+@pytest.mark.parametrize(
+    ("seconds", "told", "noticed"),
+    [
+        # A process that was restored from a file finds UTC ahead, though no clock was set.
+        (2, "", 1),
+        # The kernel may tell it before or after the daemon reads the clock.
+        *((3600, when, 0) for when in ("before", "after")),
+        # Clones are not restored in the past.
+        *((step, "", 0) for step in (-3600, -2, 0.9 * JUMP / 1e9)),
+    ],
+)
+async def test_only_a_jump_that_nobody_announced_is_an_alarm(
+    seconds: float, told: str, noticed: int
+) -> None:
     host = Host()
     async with host.running():
-        host.inside.wall.step(2)
-        host.inside.clock.read()
-        await trio.sleep(2 * CONFIRM_SECONDS)
-        assert (host.inside.clones.noticed, host.inside.clones.last_by) == (1, "clock")
-
-
-@pytest.mark.parametrize("sooner", [False, True])
-async def test_a_clock_that_was_set_is_no_alarm(sooner: bool) -> None:
-    """Whether the kernel tells it before or after the daemon reads the clock."""
-    host = Host()
-    async with host.running():
-        host.inside.wall.step(3600)
-        if sooner:
+        host.inside.wall.step(seconds)
+        if told == "before":
             host.sets.set()
             await trio.testing.wait_all_tasks_blocked(0.01)
         host.inside.clock.read()
-        if not sooner:
+        if told == "after":
             host.sets.set()
-        await trio.sleep(1)
-        assert host.inside.clock.steps_forward == 1
-        assert host.inside.clones.noticed == 0
+        await trio.sleep(2 * CONFIRM_SECONDS)
+        clones = host.inside.clones
+        assert (clones.noticed, clones.last_by) == (noticed, "clock" if noticed else "")
 
 
 async def test_a_small_correction_excuses_no_jump() -> None:
@@ -407,21 +381,9 @@ async def test_a_small_correction_excuses_no_jump() -> None:
         assert host.inside.clones.noticed == 1
 
 
-@pytest.mark.parametrize("seconds", [-3600, -2, 0.9 * JUMP / 1e9])
-async def test_a_step_back_or_a_small_one_is_no_alarm(seconds: float) -> None:
-    """Clones are not restored in the past."""
-    host = Host()
-    async with host.running():
-        host.inside.wall.step(seconds)
-        host.inside.clock.read()
-        await trio.sleep(1)
-        assert host.inside.clones.noticed == 0
-
-
 async def test_the_kernel_tells_of_no_set_clock_at_first() -> None:
-    opened = ClockSets()
-    assert not opened.was_set()
-    opened.close()
+    with contextlib.closing(ClockSets()) as opened:
+        assert not opened.was_set()
 
 
 async def test_the_status_says_which_signals_there_are() -> None:
@@ -430,7 +392,7 @@ async def test_the_status_says_which_signals_there_are() -> None:
         status = host.inside.report.status()
         assert status["clones"]["signals"] == {
             "vmclock": "none here",
-            "vmgenid": "not here",
+            "vmgenid": "none here",
             "clock": "",
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from uuidd import version
 from uuidd.cli import arguments, main, options
-from uuidd.server.settings import Limits
+from uuidd.server.settings import Limits, Settings
 
 LEAST = {field.name: field.metadata["least"] for field in fields(Limits)}
 WHOLE = [field.name for field in fields(Limits) if isinstance(field.default, int)]
@@ -19,16 +20,12 @@ SECONDS = [field.name for field in fields(Limits) if isinstance(field.default, f
 
 
 def parsed(*words: str) -> dict[str, Any]:
-    """Return what the command line says."""
     return vars(arguments.parser().parse_args(words))
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of a limit."""
     return f"--max-{name.replace('_', '-')}"
 
-
-# --- what is taken
 
 TAKEN: dict[str, list[tuple[object, str]]] = {
     "pid": [(Path("/a/pid"), "-p /a/pid|-p/a/pid|--pid /a/pid|--pid=/a/pid")],
@@ -92,27 +89,25 @@ def test_short_flags_can_stand_together() -> None:
     assert parsed("-FPdqkrtn7") == parsed("-F", "-P", "-d", "-q", "-k", "-r", "-t", "-n", "7")
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """Return what the command prints on standard output before it ends with status 0."""
-    with pytest.raises(SystemExit) as caught:
+FLAGS = [f"--{(f'max_{name}' if name in LEAST else name).replace('_', '-')}" for name in parsed()]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        *(([flag], [f"uuidd {version()}\n"]) for flag in ("-V", "--version")),
+        *(([flag], FLAGS) for flag in ("-h", "--help")),
+        (["install-units", "--help"], ["--undo"]),
+    ],
+)
+def test_help_and_version_are_told(
+    capsys: pytest.CaptureFixture[str], words: list[str], told: list[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
         main(words)
-    assert caught.value.code == 0
     out, err = capsys.readouterr()
     assert err == ""
-    return out
-
-
-@pytest.mark.parametrize("flag", ["-V", "--version"])
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str], flag: str) -> None:
-    assert told(capsys, flag) == f"uuidd {version()}\n"
-
-
-@pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_help_names_every_flag(capsys: pytest.CaptureFixture[str], flag: str) -> None:
-    out = told(capsys, flag)
-    for name in parsed():
-        option = name if name not in LEAST else f"max_{name}"
-        assert f"--{option.replace('_', '-')}" in out
+    assert [text for text in told if text not in out] == []
 
 
 def test_without_flags_the_defaults_hold() -> None:
@@ -132,12 +127,31 @@ def test_without_flags_the_defaults_hold() -> None:
     assert str(arguments.PID_FILE) == "/run/uuidd/uuidd.pid"
 
 
-# --- what is chosen
+def chosen(words: str) -> Settings:
+    return options.settings(arguments.parser().parse_args(words.split()))
 
 
-def test_the_limits_that_were_chosen_hold() -> None:
-    given = arguments.parser().parse_args(["--max-pipelined=7", "--max-reply-seconds=0.25"])
-    assert options.limits_of(given) == Limits(pipelined=7, reply_seconds=0.25)
+def test_the_settings_are_what_was_chosen() -> None:
+    words = (
+        "--socket=/a/s --pid=/a/pid --state=/a/state --node=0x1 -T60 --worker=5 --epoch=7"
+        " --max-lead=7.5 --rollback=wait --require-sync=0.5 --after-clone=go-on --debug"
+        " --max-pipelined=7 --max-reply-seconds=0.25"
+    )
+    assert chosen(words) == Settings(
+        Path("/a/s"),
+        Path("/a/state"),
+        node="0x1",
+        pid_file=Path("/a/pid"),
+        idle_timeout=60,
+        limits=Limits(pipelined=7, reply_seconds=0.25),
+        worker=5,
+        epoch=7,
+        max_lead=7.5,
+        rollback="wait",
+        require_sync=0.5,
+        go_on_after_clone=True,
+        level=logging.DEBUG,
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,19 +169,19 @@ def test_the_limits_that_were_chosen_hold() -> None:
     ],
 )
 def test_a_worker_number_is_chosen_whole_or_in_two_halves(words: str, number: int | None) -> None:
-    assert options.worker_of(arguments.parser().parse_args(words.split())) == (number, None)
+    assert (chosen(words).worker, chosen(words).fleet) == (number, None)
 
 
 def test_a_datacenter_beside_a_url_has_32_numbers() -> None:
-    words = ["--worker=etcd://h1/uuidd", "--datacenter=3", "--worker-window=1h", "--worker-hold=2h"]
-    number, fleet = options.worker_of(arguments.parser().parse_args(words))
-    assert number is None
+    words = "--worker=etcd://h1/uuidd --datacenter=3 --worker-window=1h --worker-hold=2h"
+    fleet = chosen(words).fleet
     assert fleet is not None
+    assert chosen(words).worker is None
     assert (fleet.low, fleet.high, fleet.window, fleet.hold) == (96, 127, 3600.0, 7200.0)
 
 
 @pytest.mark.parametrize(
-    ("from_systemd", "words", "chosen"),
+    ("from_systemd", "words", "folder"),
     [
         (None, "", "/var/lib/uuidd"),
         ("", "", "/var/lib/uuidd"),
@@ -177,16 +191,13 @@ def test_a_datacenter_beside_a_url_has_32_numbers() -> None:
     ],
 )
 def test_the_state_folder_is_the_chosen_one_systemds_or_ours(
-    monkeypatch: pytest.MonkeyPatch, from_systemd: str | None, words: str, chosen: str
+    monkeypatch: pytest.MonkeyPatch, from_systemd: str | None, words: str, folder: str
 ) -> None:
     monkeypatch.delenv("STATE_DIRECTORY", raising=False)
     if from_systemd is not None:
         monkeypatch.setenv("STATE_DIRECTORY", from_systemd)
-    given = arguments.parser().parse_args(words.split())
-    assert options.state_folder(given) == Path(chosen)
+    assert chosen(words).state == Path(folder)
 
-
-# --- what is refused
 
 # Digits of other scripts, which int() would take, among them.
 NOT_WHOLE = ("", "x", "1.5", "1e3", " 1", "1 ", "+1", "0x10", "1_000", "\u0661", "\u00b2", "1\n")
@@ -253,7 +264,11 @@ def wrong_usage() -> Iterator[tuple[list[str], str]]:
     ):
         yield words, f"unrecognized arguments: {words[-1]}"
     why = "Redis may forget what it has confirmed, so a number could be two hosts'"
+    yield ["install-units", "--wrong"], "unrecognized arguments: --wrong"
     yield ["--worker=redis://h"], f"argument --worker: redis://: {why}; use zk, etcd or postgresql"
+    for value in ("", "Slew", "stop", "1"):
+        rule = f"invalid choice: {value!r} (choose from 'slew', 'wait', 'refuse')"
+        yield [f"--rollback={value}"], f"argument --rollback: {rule}"
     for one, other in (("--pid=/a", "--no-pid"), ("--random", "--time"), ("--debug", "--quiet")):
         yield [one, other], f"{one.split('=')[0]} and {other} exclude each other"
 
@@ -269,12 +284,3 @@ def test_wrong_usage_is_refused_by_a_line_after_the_usage(
     *usage, last = err.splitlines()
     assert (out, usage[0][:12]) == ("", "usage: uuidd")
     assert last.partition(": error: ")[2] == line
-
-
-@pytest.mark.parametrize("value", ["", "Slew", "stop", "1"])
-def test_another_rollback_is_refused(capsys: pytest.CaptureFixture[str], value: str) -> None:
-    with pytest.raises(SystemExit):
-        main([f"--rollback={value}"])
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith(f"uuidd: error: argument --rollback: invalid choice: {value!r} ")
-    assert all(word in line for word in ("slew", "wait", "refuse"))

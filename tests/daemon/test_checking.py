@@ -6,24 +6,19 @@ import errno
 import os
 import resource
 import select
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from tests.rig import Daemon
-from tests.tools import output, with_own_mounts
 from uuidd.cli import main
 from uuidd.server.checking import problems
 from uuidd.server.settings import Settings
-from uuidd.store import FolderStore
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """A state folder in which no daemon has been."""
     folder = tmp_path / "state"
     folder.mkdir(mode=0o755)
     return folder
@@ -31,7 +26,6 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def words(tmp_path: Path, state: Path) -> list[str]:
-    """Options with which a start would succeed."""
     return ["--check", f"--state={state}", f"--socket={tmp_path}/s", f"--pid={tmp_path}/pid"]
 
 
@@ -43,13 +37,34 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     return [line.removeprefix("uuidd: ") for line in err.splitlines()]
 
 
+def refused_by_both(
+    capsys: pytest.CaptureFixture[str], folder: Path, words: list[str], start: str = "-F"
+) -> list[str]:
+    """Return the lines of a check and of a start, which make nothing in *folder*."""
+    before = sorted(folder.rglob("*"))
+    lines = told(capsys, *words) + told(capsys, start, *words[1:])
+    assert sorted(folder.rglob("*")) == before
+    return lines
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--worker=5", "--node=0x448899365732"],
+        # A board without a clock of its own begins in 1970, and makes UUIDs.
+        ["--epoch=2100-01-01T00:00:00Z"],
+    ],
+)
 def test_right_options_pass_in_silence(
-    words: list[str], state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    state: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
 ) -> None:
-    assert main([*words, "--worker=5", "--node=0x448899365732"]) == 0
+    assert main([*words, *options]) == 0
     assert capsys.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == [state]
-    assert list(state.iterdir()) == []
+    assert list(tmp_path.rglob("*")) == [state]
 
 
 def test_credentials_that_this_process_is_not_shown_are_not_missed(
@@ -110,34 +125,28 @@ def test_wrong_options_are_told_in_a_line_by_a_check_and_by_a_start(
     option: str,
     line: str,
 ) -> None:
-    """A service shows no usage, because its log is to have one line. Nothing is made."""
-    before = sorted(tmp_path.rglob("*"))
-    for asked in (words, [start, *words[1:]]):
-        [found] = told(capsys, *asked, *option.split())
-        assert found.startswith(line)
-    assert sorted(tmp_path.rglob("*")) == before
+    """A service shows no usage, because its log is to have one line."""
+    checked, started = refused_by_both(capsys, tmp_path, [*words, *option.split()], start)
+    assert checked.startswith(line)
+    assert started.startswith(line)
 
 
 def test_each_thing_that_is_wrong_has_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "socket").write_text("")
-    node, epoch, socket, pid, state = told(
-        capsys,
-        *("--check", "--node=mac:none9", "--epoch=4102444800000", "--worker=0"),
-        f"--socket={tmp_path}/socket",
-        *(f"--pid={tmp_path}/none/pid", f"--state={tmp_path}/state"),
+    (tmp_path / "s").write_text("")
+    wrong = ["--node=mac:none9", "--epoch=4102444800000", "--worker=0", f"--socket={tmp_path}/s"]
+    wrong += [f"--pid={tmp_path}/none/pid", f"--state={tmp_path}/state"]
+    lines = told(capsys, "--check", *wrong)
+    begins = (
+        "--node 'mac:none9': there is no such interface",
+        "--epoch 4102444800000: ",
+        f"{tmp_path}/s is not a socket;",
+        f"the pid file {tmp_path}/none/pid cannot be written: No such file or directory; name",
+        f"the state folder {tmp_path}/state does not exist; create it, or",
     )
-    assert node.startswith("--node 'mac:none9': there is no such interface")
-    assert epoch.startswith("--epoch 4102444800000: ")
-    assert socket == f"{tmp_path}/socket is not a socket; remove it, or name another with --socket"
-    assert pid == (
-        f"the pid file {tmp_path}/none/pid cannot be written: No such file or directory; name"
-        " another with --pid, or none with --no-pid"
-    )
-    assert state == (
-        f"the state folder {tmp_path}/state does not exist; create it, or name another with --state"
-    )
+    assert len(lines) == len(begins)
+    assert all(line.startswith(begin) for line, begin in zip(lines, begins, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -152,40 +161,31 @@ def test_a_state_that_cannot_be_used_is_told(state: Path, content: str, why: str
     assert (state / "state").read_text() == content
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("limit", ["size=8k", "nr_inodes=2"])
-def test_a_full_disk_is_told(tmp_path: Path, limit: str) -> None:
-    """Without room for a file's bytes, or for a file, a start could not save its state there."""
-    script = """
-import subprocess, sys
-from pathlib import Path
-from uuidd.server.checking import problems
-from uuidd.server.settings import Settings
-folder, options = Path(sys.argv[1]), f"mode=0755,{sys.argv[2]}"
-subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], check=True)
-print(problems(Settings(None, folder)))
-(folder / "filler").write_bytes(bytes(8192))
-print(*problems(Settings(None, folder)))
-"""
-    told = output(*with_own_mounts(sys.executable, "-c", script, tmp_path, limit))
-    assert told.splitlines() == [
-        "[]",
-        f"the state folder {tmp_path} is on a full disk; a start would make v1 and v6 with a"
-        " temporary node, and refuse the other kinds but v4; make room, or name another with"
-        " --state",
-    ]
-
-
-@pytest.mark.parametrize(("bytes_left", "is_full"), [(0, True), (4096, False)])
-def test_a_disk_whose_last_blocks_are_roots_is_full(
-    state: Path, monkeypatch: pytest.MonkeyPatch, bytes_left: int, is_full: bool
+@pytest.mark.parametrize(
+    ("changed", "is_full"),
+    [
+        ({"f_bavail": 1}, False),
+        # The daemon is to run without root, so what root alone may fill is no room.
+        ({"f_bavail": 0}, True),
+        ({"f_favail": 0}, True),
+        # A file system that does not say how large it is.
+        ({"f_bavail": 0, "f_blocks": 0}, False),
+        ({"f_favail": 0, "f_files": 0}, False),
+    ],
+)
+def test_a_full_disk_is_told(
+    state: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, int], is_full: bool
 ) -> None:
-    """The daemon is to run without root, so what root alone may fill is no room."""
-    found = list(os.statvfs(state))
-    # Of the blocks, so many are there, are free, and are free for others than root.
-    found[1:5] = [4096, 1000, 50, bytes_left // 4096]
-    monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(found))
-    assert ["full disk" in line for line in problems(Settings(None, state))] == [True] * is_full
+    """Without room for a file's bytes, or for a file, a start could not save its state there."""
+    found = {"f_frsize": 4096, "f_blocks": 1000, "f_bfree": 50, "f_bavail": 50, "f_files": 1000}
+    disk = SimpleNamespace(**{**found, "f_favail": 50, "f_flag": 0, **changed})
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    line = (
+        f"the state folder {state} is on a full disk; a start would make v1 and v6 with a"
+        " temporary node, and refuse the other kinds but v4; make room, or name another with"
+        " --state"
+    )
+    assert problems(Settings(None, state)) == [line] * is_full
 
 
 class NoWatches:
@@ -229,30 +229,13 @@ def test_too_few_descriptors_are_told_by_a_check_and_by_a_start(
     value: object,
     line: str,
 ) -> None:
-    before = sorted(tmp_path.rglob("*"))
     monkeypatch.setattr(module, name, value)
-    assert told(capsys, *words) == [line]
-    assert told(capsys, "-F", *words[1:]) == [line]
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.fixture
-def held(state: Path) -> Iterator[None]:
-    """A store that holds the state folder."""
-    store = FolderStore(state, machine="")
-    yield
-    store.close()
-
-
-@pytest.mark.usefixtures("held")
-def test_a_folder_in_use_is_no_fault(state: Path) -> None:
-    """Options are checked while the daemon runs that they are for."""
-    assert problems(Settings(None, state)) == []
+    assert refused_by_both(capsys, tmp_path, words) == [line, line]
 
 
 @pytest.mark.system
 def test_a_running_daemon_is_neither_a_fault_nor_disturbed() -> None:
+    """Options are checked while the daemon runs that they are for."""
     with Daemon() as daemon, daemon.connect() as connection:
         assert main(["--check", "-P", f"--socket={daemon.socket}", f"--state={daemon.state}"]) == 0
-        before = connection.call("status")["connections_highest"]
-        assert before == 1
+        assert connection.call("status")["connections_highest"] == 1

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -17,13 +18,11 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from tests.daemon.test_statefile import WITH_EPOCHS
-from tests.rig import ended
 from uuidd.privileges import User, acting_as
 from uuidd.refused import Refused
 from uuidd.server import startup
 from uuidd.server.checking import problems
 from uuidd.server.settings import Settings
-from uuidd.server.startup import started
 from uuidd.statefile import encode, machine_hash
 
 ROOT = os.geteuid() == 0
@@ -50,14 +49,12 @@ def kept(path: Path) -> None:
 
 
 def stale(path: Path) -> None:
-    """Put the socket of a daemon that has died at *path*."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.bind(os.fspath(path))
     path.chmod(0o666)
 
 
 def file(mode: int = 0o644, uid: int = -1, text: str = "") -> Break:
-    """Return what puts a file at a path."""
 
     def put(path: Path) -> None:
         path.write_text(text)
@@ -81,32 +78,24 @@ def link(to: str, uid: int = -1) -> Break:
     return put
 
 
-def folder_of(path: Path, mode: int, uid: int = -1) -> None:
-    """Change the folder that *path* is in."""
-    path.parent.chmod(mode)
-    os.chown(path.parent, uid, -1)
+def folder_with(mode: int, uid: int = -1) -> Break:
+    def put(path: Path) -> None:
+        path.parent.chmod(mode)
+        os.chown(path.parent, uid, -1)
+
+    return put
 
 
 def no_folder(path: Path) -> None:
-    """Let the folder of *path* be missing."""
     path.parent.rmdir()
 
 
 def file_as_folder(path: Path) -> None:
-    """Put a file where the folder of *path* should be."""
     path.parent.rmdir()
     path.parent.touch()
 
 
-def strangers_stale(path: Path, mode: int) -> None:
-    """Put the stale socket of another user into a folder with *mode*."""
-    stale(path)
-    os.chown(path, STRANGER, -1)
-    folder_of(path, mode, STRANGER)
-
-
 def each(*breaks: Break) -> Break:
-    """Return what breaks a path in several ways, one after the other."""
 
     def put(path: Path) -> None:
         for broke in breaks:
@@ -116,17 +105,14 @@ def each(*breaks: Break) -> Break:
 
 
 def mode(bits: int) -> Break:
-    """Return what changes the mode of a path."""
     return lambda path: path.chmod(bits)
 
 
 def owner(uid: int) -> Break:
-    """Return what changes the owner of a path."""
     return lambda path: os.chown(path, uid, -1)
 
 
 def saved(machine: str) -> str:
-    """Return the state file of a machine whose worker number 5 has an early epoch."""
     return encode(replace(WITH_EPOCHS, machine=machine)).decode()
 
 
@@ -144,9 +130,9 @@ FILES: dict[str, Break] = {
 PARENTS: dict[str, Break] = {
     "no folder": no_folder,
     "a file as the folder": file_as_folder,
-    "a folder that cannot be written": lambda path: folder_of(path, 0o555),
-    "a folder that cannot be read": lambda path: folder_of(path, 0o333),
-    "a folder that cannot be searched": lambda path: folder_of(path, 0o666),
+    "a folder that cannot be written": folder_with(0o555),
+    "a folder that cannot be read": folder_with(0o333),
+    "a folder that cannot be searched": folder_with(0o666),
 }
 """What may be wrong with the folder of a socket or a pid file."""
 
@@ -171,8 +157,8 @@ if ROOT:
         "root's secret file": file(0o600, uid=ROOTS),
     }
     PARENTS |= {
-        "a stranger's folder": lambda path: folder_of(path, 0o755, STRANGER),
-        "a folder like /tmp": lambda path: folder_of(path, 0o1777, STRANGER),
+        "a stranger's folder": folder_with(0o755, STRANGER),
+        "a folder like /tmp": folder_with(0o1777, STRANGER),
     }
     FOLDERS |= {
         "a stranger's": owner(STRANGER),
@@ -185,16 +171,16 @@ SOCKETS: dict[str, Break] = {
     **FILES,
     **PARENTS,
     "a stale socket": stale,
-    "a stale socket in a folder that cannot be written": each(
-        stale, lambda path: folder_of(path, 0o555)
-    ),
+    "a stale socket in a folder that cannot be written": each(stale, folder_with(0o555)),
     "a closed stale socket": each(stale, mode(0)),
     "a link to a stale socket": each(stale, link("elsewhere")),
 }
 if ROOT:
     SOCKETS |= {
-        "a stranger's stale socket": lambda path: strangers_stale(path, 0o755),
-        "a stranger's stale socket where all may write": lambda path: strangers_stale(path, 0o1777),
+        "a stranger's stale socket": each(stale, owner(STRANGER), folder_with(0o755, STRANGER)),
+        "a stranger's stale socket where all may write": each(
+            stale, owner(STRANGER), folder_with(0o1777, STRANGER)
+        ),
     }
 
 PIDS: dict[str, Break] = {
@@ -212,29 +198,23 @@ STATES: dict[str, Break] = {
     "a state with an earlier epoch": file(text=saved(machine_hash())),
 }
 
-OPTIONS: dict[str, Callable[[Settings], Settings]] = {
-    "nothing wrong": lambda chosen: chosen,
-    "worker 5": lambda chosen: replace(chosen, worker=5, epoch=1288834974658),
-    "no such card": lambda chosen: replace(chosen, node="mac:none9"),
-    "a wide node": lambda chosen: replace(chosen, node="0x1234567890123"),
-    "a fixed node": lambda chosen: replace(chosen, node="0x1"),
-    "a long socket path": lambda chosen: replace(chosen, socket=Path("/tmp", "s" * 103)),
-    "a long name of the pid file": lambda chosen: replace(
-        chosen, pid_file=chosen.state.with_name("p" * 255)
-    ),
-    "too long a name of the pid file": lambda chosen: replace(
-        chosen, pid_file=chosen.state.with_name("p" * 256)
-    ),
-    "too long a name of the folder": lambda chosen: replace(
-        chosen, state=chosen.state.with_name("s" * 256)
-    ),
-    "no socket's folder": lambda chosen: replace(chosen, socket=Path("/nowhere/s")),
+OPTIONS: dict[str, dict[str, Any]] = {
+    "nothing wrong": {},
+    "worker 5": {"worker": 5, "epoch": 1288834974658},
+    "no such card": {"node": "mac:none9"},
+    "a wide node": {"node": "0x1234567890123"},
+    "a fixed node": {"node": "0x1"},
+    "a long socket path": {"socket": "/tmp/" + "s" * 103},
+    "a long name of the pid file": {"pid_file": "p" * 255},
+    "too long a name of the pid file": {"pid_file": "p" * 256},
+    "too long a name of the folder": {"state": "s" * 256},
+    "no socket's folder": {"socket": "/nowhere/s"},
 }
+"""What may be chosen; a path is relative to the folder of all."""
 
 
 @contextlib.contextmanager
 def acting(who: str) -> Iterator[None]:
-    """Have the rights of the user who starts the daemon."""
     with acting_as(DAEMON) if who == "nobody" else contextlib.nullcontext():
         yield
 
@@ -256,16 +236,17 @@ def broken(who: str, option: str, breaks: dict[str, Break]) -> Iterator[Settings
             for found in place.rglob("*"):
                 uid = {0: daemon, ROOTS: 0}.get(found.lstat().st_uid, STRANGER)
                 os.chown(found, uid, -1, follow_symlinks=False)
-        user = DAEMON if who == "root to nobody" else None
-        chosen = Settings(place / SOCKET, place / FOLDER, pid_file=place / PID, user=user)
-        yield OPTIONS[option](chosen)
+        chosen = {"socket": SOCKET, "state": FOLDER, "pid_file": PID, **OPTIONS[option]}
+        for path in ("socket", "state", "pid_file"):
+            chosen[path] = place / chosen[path]
+        yield Settings(**chosen, user=DAEMON if who == "root to nobody" else None)
 
 
 def refusal(settings: Settings) -> str:
     """Return the line with which a start is refused, "" if it is not."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        with started(settings):
+        with startup.started(settings):
             return ""
     except Refused as refused:
         return str(refused)
@@ -280,10 +261,7 @@ def _never_give_up_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def left(settings: Settings) -> set[str]:
-    """Return the names of all that is there.
-
-    A stale socket or pid file in its place is gone once the daemon has used the place.
-    """
+    """Return the names of all that is there, but for what a daemon that died may have left."""
     place = settings.state.parent
     return {str(path.relative_to(place)) for path in place.rglob("*")} - {SOCKET, PID}
 
@@ -315,7 +293,6 @@ SINGLE += [(who, "worker 5", FOLDER, "none") for who in USERS]
 
 @pytest.mark.parametrize(("who", "option", "path", "name"), SINGLE)
 def test_a_check_says_what_a_start_says(who: str, option: str, path: str, name: str) -> None:
-    """Of each thing that may be wrong, alone."""
     compare(who, option, {path: SETUPS[path][name]})
 
 
@@ -330,17 +307,3 @@ def test_a_check_says_what_a_start_says_of_several_things(
     who: str, option: str, names: dict[str, str]
 ) -> None:
     compare(who, option, {path: SETUPS[path][name] for path, name in names.items()})
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [(SOCKET, "a pipe"), (PID, "a file with two names"), (FOLDER, "none"), (STATE, "a pipe")],
-)
-def test_the_command_says_what_its_check_says(path: str, name: str) -> None:
-    with broken(USERS[0], "nothing wrong", {path: SETUPS[path][name]}) as settings:
-        words = (f"-s{settings.socket}", f"-p{settings.pid_file}", f"--state={settings.state}")
-        started = ended("-F", *words)
-        assert ended("--check", *words) == started
-        status, out, error = started
-        assert (status, out, error.count("\n")) == (1, "", 1)

@@ -41,21 +41,13 @@ class Host:
         self.boottime += nanoseconds
         self.utc += nanoseconds + drift
 
-    def steps(self, nanoseconds: int) -> None:
-        """Set UTC forward, or back if negative."""
-        self.utc += nanoseconds
-
     def clock(self) -> Clock:
         """Return a clock of this host."""
         return Clock(self.told.append, utc=self.read_utc, boottime=self.read_boottime)
 
-
-def seen(clock: Clock) -> tuple[int, int]:
-    """Return the steps counted forward and back."""
-    return clock.steps_forward, clock.steps_back
-
-
-# --- ticks
+    def tick(self) -> int:
+        """Return the tick that UTC is in."""
+        return self.utc // 100 + UNIX_EPOCH
 
 
 @pytest.mark.parametrize(
@@ -79,31 +71,34 @@ def test_now_is_the_hosts_time_unless_told_otherwise() -> None:
     assert before <= now <= time.time_ns() // 100
 
 
-# --- steps
+SIZES = [STEP, SECOND, 3600 * SECOND, 365 * DAY]
 
 
-@pytest.mark.parametrize("back", [False, True])
-@pytest.mark.parametrize("size", [STEP, SECOND, 3600 * SECOND, 365 * DAY])
-def test_a_step_is_told_by_its_size_once_and_counted(size: int, back: bool) -> None:
+@pytest.mark.parametrize(
+    ("idle", "size", "counted"),
+    [
+        *((0, size, (1, 0)) for size in SIZES),
+        *((0, -size, (0, 1)) for size in SIZES),
+        # Less than 10 ms is what time daemons do all day.
+        *((0, size, (0, 0)) for size in (STEP - 1, 1 - STEP, 1000, -1000)),
+        # Neither is drift in an idle time.
+        *(
+            (idle, idle * parts_per_million // 1_000_000, (0, 0))
+            for idle in (SECOND, 60 * SECOND, DAY, 100 * DAY)
+            for parts_per_million in (500, -500, 999, -999)
+        ),
+    ],
+)
+def test_a_step_is_told_by_its_size_once_and_counted(
+    idle: int, size: int, counted: tuple[int, int]
+) -> None:
     host = Host()
     clock = host.clock()
-    size = -size if back else size
-    host.steps(size)
-    assert clock.now() == host.utc // 100 + UNIX_EPOCH
+    host.passes(idle, drift=size)
+    assert clock.now() == host.tick()
     clock.now()
-    assert host.told == [size]
-    assert seen(clock) == (not back, back)
-
-
-@pytest.mark.parametrize("size", [STEP - 1, 1 - STEP, 1000, -1000])
-def test_a_smaller_change_is_no_step(size: int) -> None:
-    """Less than 10 ms is what time daemons do all day, and is not told."""
-    host = Host()
-    clock = host.clock()
-    host.steps(size)
-    clock.now()
-    assert host.told == []
-    assert seen(clock) == (0, 0)
+    assert host.told == [size] * sum(counted)
+    assert (clock.steps_forward, clock.steps_back) == counted
 
 
 @given(st.lists(st.tuples(st.integers(0, DAY), st.integers(-DAY, DAY)), max_size=8))
@@ -112,25 +107,11 @@ def test_what_is_told_adds_up(events: list[tuple[int, int]]) -> None:
     clock = host.clock()
     expected = []
     for idle, size in events:
-        host.passes(idle)
-        host.steps(size)
-        assert clock.now() == host.utc // 100 + UNIX_EPOCH
+        host.passes(idle, drift=size)
+        assert clock.now() == host.tick()
         if abs(size) >= STEP + idle // SLEW:
             expected.append(size)
     assert host.told == expected
-
-
-# --- what is no step
-
-
-@pytest.mark.parametrize("parts_per_million", [500, -500, 999, -999])
-@pytest.mark.parametrize("idle", [SECOND, 60 * SECOND, DAY, 100 * DAY])
-def test_drift_in_an_idle_time_is_no_step(parts_per_million: int, idle: int) -> None:
-    host = Host()
-    clock = host.clock()
-    host.passes(idle, drift=idle * parts_per_million // 1_000_000)
-    assert clock.now() == host.utc // 100 + UNIX_EPOCH
-    assert host.told == []
 
 
 def test_drift_allows_for_the_time_since_the_last_reading_only() -> None:
@@ -139,8 +120,7 @@ def test_drift_allows_for_the_time_since_the_last_reading_only() -> None:
     clock = host.clock()
     host.passes(100 * DAY)
     clock.now()
-    host.passes(SECOND)
-    host.steps(2 * STEP)
+    host.passes(SECOND, drift=2 * STEP)
     clock.now()
     assert host.told == [2 * STEP]
 
@@ -155,6 +135,7 @@ def test_slow_drift_never_adds_up_to_a_step() -> None:
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["later", "when it was made"])
+@pytest.mark.parametrize("step", [0, -60 * SECOND])
 @pytest.mark.parametrize(
     "held_up",
     [
@@ -166,36 +147,21 @@ def test_slow_drift_never_adds_up_to_a_step() -> None:
         pytest.param([2 * SECOND, SECOND, 0], id="twice, each time less"),
     ],
 )
-def test_a_process_held_up_between_its_readings_saw_no_step(held_up: list[int], made: bool) -> None:
+def test_a_process_held_up_between_its_readings_sees_only_a_step_that_was(
+    held_up: list[int], step: int, made: bool
+) -> None:
     """A pause right after UTC was read looks like a step back, and is none."""
     host = Host()
     if made:
         host.held_up = list(held_up)
     clock = host.clock()
-    if not made:
-        host.held_up = list(held_up)
-        clock.now()
+    host.passes(0, drift=step)
+    host.held_up = [] if made else list(held_up)
+    # The reading that could be trusted is given, not the one before the pause.
+    assert clock.now() == host.tick()
     host.held_up = []
-    assert clock.now() == host.utc // 100 + UNIX_EPOCH
-    assert host.told == []
-    assert seen(clock) == (0, 0)
-
-
-def test_a_process_held_up_is_given_the_time_after_that() -> None:
-    """What is given is the reading that could be trusted, not the one before the pause."""
-    host = Host()
-    clock = host.clock()
-    host.held_up = [SECOND]
-    assert clock.now() == host.utc // 100 + UNIX_EPOCH
-
-
-def test_a_step_seen_by_a_process_held_up_is_told_by_its_size() -> None:
-    host = Host()
-    clock = host.clock()
-    host.steps(-60 * SECOND)
-    host.held_up = [SECOND]
-    clock.now()
-    assert host.told == [-60 * SECOND]
+    assert clock.now() == host.tick()
+    assert host.told == [step] * bool(step)
 
 
 def test_who_is_told_of_a_step_may_read_the_clock() -> None:
@@ -204,9 +170,9 @@ def test_who_is_told_of_a_step_may_read_the_clock() -> None:
     clock = Clock(
         lambda _: read.append(clock.now()), utc=host.read_utc, boottime=host.read_boottime
     )
-    host.steps(-SECOND)
+    host.passes(0, drift=-SECOND)
     assert [clock.now()] == read
-    assert seen(clock) == (0, 1)
+    assert clock.steps_back == 1
 
 
 @pytest.mark.parametrize("seconds", [0, -60, 60])
@@ -214,8 +180,7 @@ def test_a_clock_made_since_an_earlier_reading_finds_a_step_after_it(seconds: in
     """The start of a daemon has read the clock, and UTC may be set before the daemon serves."""
     host = Host()
     earlier = host.clock().read()
-    host.passes(SECOND)
-    host.steps(seconds * SECOND)
+    host.passes(SECOND, drift=seconds * SECOND)
     clock = Clock(host.told.append, since=earlier, utc=host.read_utc, boottime=host.read_boottime)
     clock.read()
     assert host.told == [seconds * SECOND] * bool(seconds)

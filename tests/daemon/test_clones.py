@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -20,21 +23,30 @@ from uuidd.core.wire.methods import RefusedError
 from uuidd.fleet.engines import Version
 from uuidd.fleet.record import Record
 from uuidd.server.clones import SPAN
-from uuidd.server.entropy import READ_AHEAD, Entropy, of_this_moment
+from uuidd.server.entropy import READ_AHEAD, of_this_moment
 from uuidd.server.saver import FIRST_REACH
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
-@pytest.fixture
-async def inside() -> Inside:
-    """A daemon's inside that has saved ahead."""
-    made = Inside()
+def ahead(**chosen: Any) -> Inside:
+    made = Inside(**chosen)
     made.save_ahead()
     return made
 
 
-# --- one signal
+@pytest.fixture
+async def inside() -> Inside:
+    return ahead()
+
+
+@asynccontextmanager
+async def running(inside: Inside) -> AsyncIterator[None]:
+    """Let the saver run meanwhile, and join the renewals of many alarms."""
+    async with inside.saving(), trio.open_nursery() as nursery:
+        nursery.start_soon(inside.clones.run)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 async def test_nothing_is_given_out_before_the_save(inside: Inside) -> None:
@@ -70,17 +82,7 @@ async def test_a_disk_that_is_full_leaves_a_volatile_node(inside: Inside) -> Non
             await inside.take_steady_waiting()
 
 
-async def test_random_bytes_that_were_read_ahead_are_dropped() -> None:
-    """The copy has them too."""
-    drawn = iter([bytes([1]) * 512, bytes([2]) * 512])
-    entropy = Entropy(lambda _: next(drawn), lambda: 0.0)
-    assert entropy.take(4) == bytes([1]) * 4
-    entropy.drop()
-    assert entropy.take(4) == bytes([2]) * 4
-
-
 async def test_a_clone_draws_other_random_bits_than_its_copy(inside: Inside) -> None:
-    """What was read ahead before the clone is in both."""
     ahead = random.Random(1).randbytes(READ_AHEAD)
     used = ahead.index(inside.entropy.take(8)) + 8
     inside.clones.notice("test")
@@ -137,12 +139,8 @@ async def test_the_status_tells_of_clones(inside: Inside) -> None:
     }
 
 
-# --- many
-
-
 async def test_an_alarm_every_second_saves_one_renewal_in_ten_seconds(inside: Inside) -> None:
-    async with inside.saving(), trio.open_nursery() as nursery:
-        nursery.start_soon(inside.clones.run)
+    async with running(inside):
         nodes = set[int]()
         for _ in range(100):
             inside.clones.notice("test")
@@ -151,7 +149,6 @@ async def test_an_alarm_every_second_saves_one_renewal_in_ten_seconds(inside: In
         assert inside.clones.noticed == 100
         assert inside.clones.saved in (10, 11)
         assert len(nodes) <= inside.clones.saved + 1
-        nursery.cancel_scope.cancel()
 
 
 async def test_each_alarm_ends_what_was_shared_until_then(inside: Inside) -> None:
@@ -167,8 +164,7 @@ async def test_each_alarm_ends_what_was_shared_until_then(inside: Inside) -> Non
 
 
 async def test_what_was_joined_is_saved_when_the_span_is_over(inside: Inside) -> None:
-    async with inside.saving(), trio.open_nursery() as nursery:
-        nursery.start_soon(inside.clones.run)
+    async with running(inside):
         inside.clones.notice("test")
         await trio.sleep(1)
         inside.clones.notice("test")
@@ -178,7 +174,6 @@ async def test_what_was_joined_is_saved_when_the_span_is_over(inside: Inside) ->
         assert inside.clones.saved == 2
         assert [node is None for node in volatile] == [False, True]
         assert (await inside.take_waiting()).node == inside.disk.kept[-1].node.value
-        nursery.cancel_scope.cancel()
 
 
 async def test_alarms_do_not_run_steady_ahead_of_utc(inside: Inside) -> None:
@@ -203,12 +198,8 @@ async def test_alarms_do_not_flood_the_log(
     assert len(caplog.messages) <= 6
 
 
-# --- Snowflakes
-
-
 async def test_a_worker_number_set_by_hand_is_refused() -> None:
-    inside = Inside(worker=5)
-    inside.save_ahead()
+    inside = ahead(worker=5)
     inside.clones.notice("test")
     async with inside.saving():
         with pytest.raises(RefusedError) as refused:
@@ -222,12 +213,10 @@ async def test_a_worker_number_set_by_hand_is_refused() -> None:
 
 
 async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen() -> None:
-    inside = Inside(worker=5, go_on_after_clone=True)
-    inside.save_ahead()
+    inside = ahead(worker=5, go_on_after_clone=True)
     inside.clones.notice("test")
     async with inside.saving():
-        block = await awaited(inside.allocator.take("snowflake", 1, False, uid=UID))
-    assert block.worker == 5  # type: ignore[union-attr]
+        assert (await inside.take_steady_waiting()).worker == 5
 
 
 async def test_a_claimed_number_is_dropped_and_another_is_claimed() -> None:
@@ -248,21 +237,20 @@ async def test_a_claimed_number_is_dropped_and_another_is_claimed() -> None:
 
 
 class Slow(Engine):
-    """An engine whose writes are done, and answered once *answering* is set."""
+    """An engine whose writes are done, and answered once *answering* is set, if it holds them."""
 
-    answering: trio.Event | None = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.holds = False
+        self.wrote, self.answering = trio.Event(), trio.Event()
 
     async def write(self, number: int, record: Record, version: Version | None) -> Version:
         """See ``Registers``."""
         written = await super().write(number, record, version)
-        if self.answering is not None:
+        if self.holds:
             self.wrote.set()
             await self.answering.wait()
         return written
-
-    def hold(self) -> None:
-        """Answer no write from now on."""
-        self.answering, self.wrote = trio.Event(), trio.Event()
 
 
 async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing() -> None:
@@ -271,9 +259,8 @@ async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing() ->
     host = Host(engine)
     async with host.running(), host.inside.saving():
         before = host.number
-        engine.hold()
+        engine.holds = True
         await engine.wrote.wait()
-        assert engine.answering is not None
         engine.answering.set()
         host.inside.clones.notice("test")
         await trio.sleep(2)
@@ -283,16 +270,11 @@ async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing() ->
 async def test_alarms_do_not_use_up_the_numbers_of_a_fleet() -> None:
     engine = Engine()
     host = Host(engine)
-    async with host.running(), host.inside.saving(), trio.open_nursery() as nursery:
-        nursery.start_soon(host.inside.clones.run)
+    async with host.running(), running(host.inside):
         for _ in range(60):
             host.inside.clones.notice("test")
             await trio.sleep(1)
         assert 2 <= len(engine.kept) <= 14
-        nursery.cancel_scope.cancel()
-
-
-# --- renew, by hand
 
 
 async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
@@ -304,14 +286,12 @@ async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
 
 
 async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -> None:
-    async with inside.saving(), trio.open_nursery() as nursery:
-        nursery.start_soon(inside.clones.run)
+    async with running(inside):
         for _ in range(2):
             inside.clones.notice("test")
         await trio.sleep(3 * SPAN)
         assert inside.clones.saved == 2
         assert await awaited(inside.clones.renew()) == (0, True)
-        nursery.cancel_scope.cancel()
 
 
 async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
@@ -343,32 +323,22 @@ async def test_another_user_may_not_renew(inside: Inside) -> None:
 
 
 @pytest.mark.process
-def test_a_daemon_is_renewed_over_its_socket() -> None:
-    with Daemon() as daemon:
+def test_a_restart_goes_on_as_the_clone_and_not_with_its_worker_number() -> None:
+    """A crash does not bring the number back. Another number, or the option, ends that."""
+    with Daemon("--worker=5") as daemon:
         with daemon.connect() as connection:
             before = connection.call("take", "utc", 1)["node"]
             assert connection.call("renew") == {"leases": 0, "saved": True}
             after = connection.call("take", "utc", 1)["node"]
             assert connection.call("status")["clones"]["last_by"] == "renew"
-        daemon.stop()
-        daemon.start()
-        with daemon.connect() as connection:
-            assert connection.call("take", "utc", 1)["node"] == after != before
-
-
-@pytest.mark.process
-def test_a_restart_does_not_use_a_worker_number_that_the_clone_has_too() -> None:
-    with Daemon("--worker=5") as daemon:
-        with daemon.connect() as connection:
-            connection.call("renew")
         daemon.kill()
         daemon.start()
         with daemon.connect() as connection:
+            assert connection.call("take", "utc", 1)["node"] == after != before
             _, _, error, _ = connection.ask("make", "snowflake")
             assert error.startswith("no_worker_id: this machine was cloned, so another one may")
         for arguments in (["--worker=5", "--after-clone=go-on"], ["--worker=5"]):
             daemon.stop()
             daemon.arguments = arguments
             daemon.start()
-            with daemon.connect() as connection:
-                assert len(connection.call("make", "snowflake")) == 1
+            assert len(daemon.call("make", "snowflake")) == 1

@@ -68,7 +68,6 @@ def test_each_file_that_is_named_is_there(name: str) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """A person who wants to know whether to use it has two minutes."""
     assert len(text("README.md").splitlines()) <= MOST_LINES
 
 
@@ -100,10 +99,6 @@ def test_the_table_of_limits_is_that_of_the_code() -> None:
     }
 
 
-def test_the_most_uuids_at_once_are_those_of_the_code() -> None:
-    assert f"at most 65,535 | NUM is at most {MAX_BLOCK:,} |\n" in text("systemd/README.md")
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -118,25 +113,36 @@ def test_each_option_that_is_named_exists(name: str) -> None:
     assert named - known == set()
 
 
+def refused() -> str:
+    with pytest.raises(ValueError, match="kind is 'v9'") as error:
+        Client(SOCKET).make("v9", 1)  # type: ignore[call-overload]
+    return str(error.value)
+
+
 @pytest.mark.parametrize(
-    "error",
+    ("name", "quoted"),
     [
-        DaemonUnavailable(SOCKET, "No such file or directory"),
-        DaemonUnavailable(SOCKET, "silent for longer than the time-out"),
-        DaemonUnavailable(SOCKET, "unavailable: ...", code="unavailable"),
-        NoWorkerId(SOCKET, f"no_worker_id: {NO_NUMBER}"),
-        TimeOutOfRange("snowflake", IN_2090, SNOWFLAKE.epoch, SNOWFLAKE.end),
+        *(
+            ("client/README.md", f"`{error}`")
+            for error in (
+                DaemonUnavailable(SOCKET, "No such file or directory"),
+                DaemonUnavailable(SOCKET, "silent for longer than the time-out"),
+                DaemonUnavailable(SOCKET, "unavailable: ...", code="unavailable"),
+                NoWorkerId(SOCKET, f"no_worker_id: {NO_NUMBER}"),
+                TimeOutOfRange("snowflake", IN_2090, SNOWFLAKE.epoch, SNOWFLAKE.end),
+                refused(),
+            )
+        ),
+        *(("uuidd/status.md", f"`{reason}`") for reason in events.MEANINGS),
+        ("systemd/README.md", f"at most 65,535 | NUM is at most {MAX_BLOCK:,} |"),
+        ("systemd/README.md", f"This version writes and reads format {statefile.FORMAT}."),
+        ("systemd/README.md", f"does not know format {statefile.FORMAT} treats the state as lost"),
+        ("uuidd/README.md", f"The format is {statefile.FORMAT}."),
     ],
 )
-def test_errors_are_quoted_as_they_are(error: Exception) -> None:
+def test_what_the_code_says_is_quoted_as_it_is(name: str, quoted: str) -> None:
     """Whoever searches the document for what a program said finds it."""
-    assert f"`{error}`" in text("client/README.md")
-
-
-def test_the_error_of_a_wrong_argument_is_quoted_as_it_is() -> None:
-    with pytest.raises(ValueError, match="kind is 'v9'") as refused:
-        Client(SOCKET).make("v9", 1)  # type: ignore[call-overload]
-    assert f"`{refused.value}`" in text("client/README.md")
+    assert quoted in " ".join(text(name).split())
 
 
 BY_NAME = {"v3", "v5"}
@@ -154,31 +160,31 @@ TIMED = {kind for kind, found in KINDS.items() if found.timeline}
     ],
 )
 def test_each_table_of_kinds_has_them_all(name: str, head: str, kinds: set[str]) -> None:
-    assert {kind for kind, _ in _rows_of_kinds(name, head)} == kinds
+    assert _rows_of_kinds(name, head).keys() == kinds
 
 
 def test_the_forms_of_each_kind_are_those_of_the_code() -> None:
     rows = _rows_of_kinds("client/README.md", "| kind | values of `form`")
-    told = {kind: tuple(re.findall(r"`(\w+)`", rest)) for kind, rest in rows if kind in KINDS}
-    assert told == {kind: found.forms for kind, found in KINDS.items()}
+    told = {kind: tuple(re.findall(r"`(\w+)`", rest)) for kind, rest in rows.items()}
+    assert {kind: told[kind] for kind in KINDS} == {it: found.forms for it, found in KINDS.items()}
 
 
 def test_the_protocol_names_the_timeline_of_each_kind() -> None:
     rows = _rows_of_kinds("uuidd/protocol.md", "| kind | from a tick of |")
-    told = {kind: re.findall(r"\w+", rest.partition("|")[0])[-1] for kind, rest in rows}
+    told = {kind: re.findall(r"\w+", rest.partition("|")[0])[-1] for kind, rest in rows.items()}
     assert told == {kind: KINDS[kind].timeline for kind in TIMED}
 
 
-def _rows_of_kinds(name: str, head: str) -> list[tuple[str, str]]:
+def _rows_of_kinds(name: str, head: str) -> dict[str, str]:
     """Return each kind in the first column of a table, with the rest of its row."""
     _, found, rest = text(name).partition(head)
     assert found
     rows = [row.split("|", 2)[1:] for row in rest.partition("\n\n")[0].splitlines()[2:]]
-    return [
-        (kind.strip(" `").lower().replace(" ", "_"), rest)
+    return {
+        kind.strip(" `").lower().replace(" ", "_"): rest
         for kinds, rest in rows
         for kind in kinds.split(",")
-    ]
+    }
 
 
 def test_lines_of_the_log_are_quoted_as_they_are() -> None:
@@ -193,18 +199,6 @@ def test_lines_of_the_log_are_quoted_as_they_are() -> None:
         for piece in line.replace("set back", "set ...").split("..."):
             words = piece.strip()
             assert words in told, line
-
-
-def test_each_reason_for_a_refusal_is_explained() -> None:
-    told = text("uuidd/status.md")
-    assert [reason for reason in events.MEANINGS if f"`{reason}`" not in told] == []
-
-
-def test_the_format_of_the_state_is_that_of_the_code() -> None:
-    guide = " ".join(text("systemd/README.md").split())
-    assert f"This version writes and reads format {statefile.FORMAT}." in guide
-    assert f"does not know format {statefile.FORMAT} treats the state as lost" in guide
-    assert f"The format is {statefile.FORMAT}." in text("uuidd/README.md")
 
 
 def test_each_name_in_how_to_add_a_kind_is_in_the_code() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import inspect
 import logging
 import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -18,75 +22,70 @@ from uuidd.core.wire.methods import RefusedError
 from uuidd.server import acceptor, admission, client, events, poller
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
 
+OPENED = [
+    ("no state", 0, "INFO", "there was no state, so a new one was made"),
+    (
+        *("UTC stepped back", 35_000_000, "WARNING"),
+        "the clock sequence was changed, because UTC is 3.500 s behind the last id",
+    ),
+    (
+        *("the saved mark lies past now", 1_000_000, "WARNING"),
+        "the clock sequence was changed, because the last run did not stop cleanly, or left"
+        " leases, or UTC was set back since; ticks up to 0.100 s from now may have been used",
+    ),
+    ("node changed", 0, "WARNING", "the node and the clock sequence were changed"),
+    (
+        *("no save within 0.8 s (100 % full)", 0, "WARNING"),
+        "v1 and v6 come from a volatile node (no save within 0.8 s (100 % full))",
+    ),
+    (
+        *("saved again", 0, "INFO"),
+        "the state can be saved again, so v1 and v6 come from the stored node again",
+    ),
+]
 
-def said(caplog: pytest.LogCaptureFixture, reason: str, back: int = 0) -> tuple[str, str]:
-    """Return the level and the line with which an opening is told."""
+
+@pytest.mark.parametrize(
+    ("tell", "level", "line"),
+    [
+        *(
+            (
+                partial(events.opening, Opening(reason, 39, 0x448899365732, back)),
+                level,
+                # The clock sequence is as ids have it.
+                f"{words}: clock_seq=9984 node=0x448899365732",
+            )
+            for reason, back, level, words in OPENED
+        ),
+        # In words, for a sign is overlooked.
+        (partial(events.step, 3_600 * 10**9), "WARNING", "UTC was set forward by 3600.000 s"),
+        (partial(events.step, -1_500_000_000), "WARNING", "UTC was set back by 1.500 s"),
+        *(
+            (
+                partial(events.libuuid_mark, Path("/clock"), ahead, used=True),
+                "INFO",
+                f"beginning after what libuuid has used: file=/clock, {by} s from now",
+            )
+            for ahead, by in ((10**7, "+1.000"), (-5, "-0.000"))
+        ),
+        (
+            partial(events.libuuid_mark, Path("/clock"), 24 * 3600 * 10**7 + 1, used=False),
+            "WARNING",
+            "libuuid's clock file is of a time too far ahead, and is ignored: file=/clock,"
+            " +86400.000 s from now",
+        ),
+    ],
+)
+def test_an_event_is_told_in_words(
+    caplog: pytest.LogCaptureFixture, tell: Callable[[], None], level: str, line: str
+) -> None:
     caplog.set_level(logging.INFO, logger="uuidd")
-    events.opening(Opening(reason, 39, 0x448899365732, back))
-    [record] = caplog.records
-    return record.levelname, record.getMessage()
-
-
-@pytest.mark.parametrize(
-    ("reason", "back", "level", "words"),
-    [
-        ("no state", 0, "INFO", "there was no state, so a new one was made"),
-        (
-            "UTC stepped back",
-            35_000_000,
-            "WARNING",
-            "the clock sequence was changed, because UTC is 3.500 s behind the last id",
-        ),
-        (
-            "the saved mark lies past now",
-            1_000_000,
-            "WARNING",
-            "the clock sequence was changed, because the last run did not stop cleanly, or left"
-            " leases, or UTC was set back since; ticks up to 0.100 s from now may have been used",
-        ),
-        ("node changed", 0, "WARNING", "the node and the clock sequence were changed"),
-        (
-            "no save within 0.8 s (100 % full)",
-            0,
-            "WARNING",
-            "v1 and v6 come from a volatile node (no save within 0.8 s (100 % full))",
-        ),
-        (
-            "saved again",
-            0,
-            "INFO",
-            "the state can be saved again, so v1 and v6 come from the stored node again",
-        ),
-    ],
-)
-def test_an_opening_is_told_in_words(
-    caplog: pytest.LogCaptureFixture, reason: str, back: int, level: str, words: str
-) -> None:
-    """What happened and what became of it, with units, and the clock sequence as ids have it."""
-    assert said(caplog, reason, back) == (
-        level,
-        f"{words}: clock_seq=9984 node=0x448899365732",
-    )
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "line"),
-    [
-        (3_600_000_000_000, "UTC was set forward by 3600.000 s"),
-        (-1_500_000_000, "UTC was set back by 1.500 s"),
-    ],
-)
-def test_a_step_is_told_with_its_direction(
-    caplog: pytest.LogCaptureFixture, nanoseconds: int, line: str
-) -> None:
-    """In words, for a sign is overlooked."""
-    events.step(nanoseconds)
-    assert caplog.messages == [line]
+    tell()
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [(level, line)]
 
 
 @pytest.mark.system
 def test_a_first_start_puzzles_nobody() -> None:
-    """It tells of the new state and of the start, each value with its name, and of nothing else."""
     with Daemon() as daemon:
         begun, *root, started = daemon.lines
         assert begun.startswith("uuidd: INFO: there was no state, so a new one was made: clock_seq")
@@ -95,103 +94,95 @@ def test_a_first_start_puzzles_nobody() -> None:
         assert "None" not in "".join(daemon.lines)
 
 
-# --- refusals
+class Told:
+    """Refusals that are told while the context lasts, at trio's time."""
+
+    def __init__(self) -> None:
+        self.refusals = Refusals()
+        self.tally = Tally(self.refusals.note)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Tell of them meanwhile."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.refusals.run)
+            await trio.testing.wait_all_tasks_blocked()
+            yield
+            nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def told(autojump_clock: MockClock) -> Told:
+    return Told()
 
 
 async def test_a_burst_is_one_line_with_numbers(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refusals = Refusals()
-    one, other = Tally(refusals.note), Tally(refusals.note)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(refusals.run)
+    other = Tally(told.refusals.note)
+    async with told.running():
         await trio.sleep(100)
         for _ in range(7):
-            one.refuse("busy")
+            told.tally.refuse("busy")
             other.refuse("busy")
-        one.refuse("bad_params")
+        told.tally.refuse("bad_params")
         await trio.sleep(SPAN - 0.1)
         assert caplog.messages == []
         other.refuse("malformed")
         await trio.sleep(0.2)
-        nursery.cancel_scope.cancel()
     assert caplog.messages == [
         "refused within 10 s: 1 request with wrong parameters (bad_params), 14 requests for more"
         " ticks than were free, or than the user's share (busy), 1 connection that sent bytes of"
         " neither protocol (malformed)"
     ]
     assert caplog.records[0].levelname == "WARNING"
-    assert one.refused == {"busy": 7, "bad_params": 1}
+    assert told.tally.refused == {"busy": 7, "bad_params": 1}
 
 
 async def test_there_is_a_line_in_ten_seconds_at_most(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refusals = Refusals()
-    tally = Tally(refusals.note)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(refusals.run)
+    async with told.running():
         for _ in range(10_000):
-            tally.refuse("busy")
+            told.tally.refuse("busy")
             await trio.sleep(0.01)
         await trio.sleep(SPAN)
-        nursery.cancel_scope.cancel()
     assert 9 <= len(caplog.messages) <= 11
-    told = [int(line.split()[4]) for line in caplog.messages]
-    assert sum(told) == 10_000
+    assert sum(int(line.split()[4]) for line in caplog.messages) == 10_000
 
 
 async def test_while_nobody_is_refused_nothing_is_told_and_no_timer_runs(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After a line it waits for the next refusal, however long that takes."""
-    refusals = Refusals()
-    tally = Tally(refusals.note)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(refusals.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with told.running():
         # Nor where it is no news.
-        tally.refuse("no_lease")
+        for reason in ("no_lease", "busy"):
+            await trio.testing.wait_all_tasks_blocked()
+            assert trio.lowlevel.current_statistics().seconds_to_next_deadline == float("inf")
+            told.tally.refuse(reason)
+        for pause in (SPAN + 1, 86_400):
+            await trio.sleep(pause)
         await trio.testing.wait_all_tasks_blocked()
         assert trio.lowlevel.current_statistics().seconds_to_next_deadline == float("inf")
-        tally.refuse("busy")
+        told.tally.refuse("unread")
         await trio.sleep(SPAN + 1)
-        await trio.testing.wait_all_tasks_blocked()
-        assert trio.lowlevel.current_statistics().seconds_to_next_deadline == float("inf")
-        await trio.sleep(86_400)
-        tally.refuse("unread")
-        await trio.sleep(SPAN + 1)
-        nursery.cancel_scope.cancel()
     assert [line.split()[4:] for line in caplog.messages] == [
         meaning(reason, 1).split() for reason in ("busy", "unread")
     ]
 
 
-async def test_the_end_tells_what_was_not_told(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A stop does not wait for the span, and tells nothing twice."""
-    refusals = Refusals()
-    tally = Tally(refusals.note)
-    refusals.log()
-    tally.refuse("busy")
-    await trio.sleep(3)
-    refusals.log()
-    refusals.log()
-    assert caplog.messages == [f"refused within 3 s: {meaning('busy', 1)}"]
-
-
-async def test_what_is_no_news_begins_no_later_line(
-    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+async def test_the_end_tells_what_was_not_told_once(
+    told: Told, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A line counts its seconds from the first refusal that it may tell of."""
-    refusals = Refusals()
-    tally = Tally(refusals.note)
-    tally.refuse("must_wait")
+    told.refusals.log()
+    told.tally.refuse("must_wait")
     await trio.sleep(SPAN - 1)
-    tally.refuse("busy")
+    told.tally.refuse("busy")
     await trio.sleep(3)
-    refusals.log()
+    told.refusals.log()
+    told.refusals.log()
     assert caplog.messages == [f"refused within 3 s: {meaning('busy', 1)}"]
 
 
@@ -208,7 +199,6 @@ async def test_a_daemon_tells_what_it_refuses_in_either_protocol(
 
 
 def test_each_reason_is_told_in_words() -> None:
-    """The log does not leave an administrator with the reason's name alone."""
     codes = re.findall(r"``(\w+)``", RefusedError.__doc__ or "")
     ends = {
         reason

@@ -1,25 +1,15 @@
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
-import sys
-import tempfile
 import threading
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-import uuidd
-from tests.tools import in_private_mounts, need
-from uuidd.clock import Clock
+from tests.tools import in_private_mounts, need, output
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd.core.timeline.state import Node
 from uuidd.libuuid_clock import libuuid_clock_seq, libuuid_mark
-from uuidd.server import events, startup
-from uuidd.server.settings import Settings
-from uuidd.store import FolderStore
 
 CLOCK_FILE = b"clock: 1261 tv: 0000001795232089 00833877 adj: 00000000\n"
 
@@ -115,141 +105,24 @@ def test_a_fifo_is_not_read(tmp_path: Path) -> None:
         os.close(both_ends)
 
 
-def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    path = clock_file(tmp_path, CLOCK_FILE)
-    before = set(os.listdir("/proc/self/fd"))
-    libuuid_clock_seq(path)
-    libuuid_clock_seq(tmp_path)
-    assert set(os.listdir("/proc/self/fd")) == before
-
-
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path, Path("clock\0.txt"), Path("/proc/self/mem")):
         assert libuuid_mark(path) is libuuid_clock_seq(path) is None
 
 
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    path = clock_file(tmp_path, CLOCK_FILE)
+    before = set(os.listdir("/proc/self/fd"))
+    for read in (path, tmp_path):
+        libuuid_clock_seq(read)
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
 @pytest.mark.process
-def test_libuuids_own_file_has_a_mark_past_its_last_uuid() -> None:
+def test_libuuids_own_file_has_a_mark_past_its_last_uuid(tmp_path: Path) -> None:
     uuidgen = need("uuidgen")
     script = f"{uuidgen} -t; {uuidgen} -t; cat /var/lib/libuuid/clock.txt"
-    done = subprocess.run(
-        in_private_mounts("sh", "-c", script), capture_output=True, text=True, check=True
-    )
-    first, last, clock = done.stdout.splitlines()
-    with tempfile.TemporaryDirectory() as folder:
-        mark = libuuid_mark(clock_file(Path(folder), clock.encode()))
+    first, last, clock = output(*in_private_mounts("sh", "-c", script)).splitlines()
+    mark = libuuid_mark(clock_file(tmp_path, clock.encode()))
     assert mark is not None
     assert UUID(first).time < UUID(last).time < mark <= UUID(last).time + 10**7
-
-
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Where a start looks for libuuid's two files."""
-    clock, cont = tmp_path / "clock.txt", tmp_path / "clock-cont.txt"
-    monkeypatch.setattr(startup, "LIBUUID_CLOCK", clock)
-    monkeypatch.setattr(startup, "LIBUUID_CONT", cont)
-    return clock, cont
-
-
-def test_a_start_reads_the_marks_of_both_files_of_libuuid(files: tuple[Path, Path]) -> None:
-    clock, cont = files
-    assert startup.libuuid_marks(CLOCK_MARK) == []
-    clock.write_bytes(CLOCK_FILE)
-    cont.write_bytes(b"cont: 17952320998338770\n")
-    assert startup.libuuid_marks(CLOCK_MARK + 10**7) == [
-        (clock, -(10**7)),
-        (cont, UNIX_EPOCH + 17952320998338770 - CLOCK_MARK - 10**7),
-    ]
-
-
-DAY = 24 * 3600 * 10**7
-
-
-@pytest.mark.parametrize(
-    ("clock_ahead", "cont_ahead", "floor"),
-    [
-        (-(10**7), 10**7, 10**7),
-        (10**7, -(10**7), 10**7),
-        (5, DAY, DAY),
-        (5, DAY + 1, 5),
-        (-5, DAY + 1, 0),
-    ],
-)
-def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
-    files: tuple[Path, Path], tmp_path: Path, clock_ahead: int, cont_ahead: int, floor: int
-) -> None:
-    now = CLOCK_MARK - clock_ahead
-    clock, cont = files
-    clock.write_bytes(CLOCK_FILE)
-    cont.write_bytes(f"cont: {now + cont_ahead - UNIX_EPOCH}\n".encode())
-    with contextlib.closing(FolderStore(tmp_path, machine="")) as store:
-        timelines, *_ = startup.begin_timelines(
-            Settings(socket=None, state=tmp_path),
-            Node(0x00163E000001, "mac eth0"),
-            store,
-            Clock(utc=lambda: (now - UNIX_EPOCH) * 100),
-        )
-        state = store.load()
-    assert state is not None
-    assert state.floor == now + floor
-    assert timelines.utc.node.fixed
-
-
-@pytest.mark.parametrize(
-    ("ahead", "used", "line"),
-    [
-        (10**7, True, "beginning after what libuuid has used: file=/clock, +1.000 s from now"),
-        (-5, True, "beginning after what libuuid has used: file=/clock, -0.000 s from now"),
-        (
-            DAY + 1,
-            False,
-            "libuuid's clock file is of a time too far ahead, and is ignored: file=/clock,"
-            " +86400.000 s from now",
-        ),
-    ],
-)
-def test_a_mark_of_libuuid_has_a_line_in_the_log(
-    caplog: pytest.LogCaptureFixture, ahead: int, used: bool, line: str
-) -> None:
-    caplog.set_level("INFO")
-    events.libuuid_mark(Path("/clock"), ahead, used=used)
-    assert caplog.messages == [line]
-
-
-IMPORTING = """
-import time
-from pathlib import Path
-from tests.rig import Daemon
-
-unix = time.time_ns() // 100
-folder = Path("/var/lib/libuuid")
-(folder / "clock.txt").write_text(f"clock: 1261 tv: {unix // 10**7:016d} 00000000 adj: 00000000\\n")
-# Further ahead than a start takes on a busy machine.
-mark = unix + 10 * 10**7
-(folder / "clock-cont.txt").write_text(f"cont: {mark:020d}\\n")
-with Daemon("--node=0x448899365732") as daemon, daemon.connect() as line:
-    print(*[said for said in daemon.lines if "what libuuid has used" in said], sep="\\n")
-    nodes, block = [], {}
-    while block.get("node") != bytes.fromhex("448899365732"):
-        block = line.call("take", "utc", 1000)
-        nodes.append(block["node"])
-    print(len(set(nodes)), block["first"] - 0x01B21DD213814000 >= mark, block["clock_seq"] >> 8)
-"""
-
-
-@pytest.mark.system
-def test_a_daemon_repeats_nothing_of_libuuids() -> None:
-    done = subprocess.run(
-        in_private_mounts(sys.executable, "-c", IMPORTING),
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(uuidd.__file__).parents[1],
-    )
-    assert done.stderr == ""
-    clock, cont, last = done.stdout.splitlines()
-    assert clock.startswith(
-        "uuidd: INFO: beginning after what libuuid has used: file=/var/lib/libuuid/clock.txt"
-    )
-    assert "file=/var/lib/libuuid/clock-cont.txt, +" in cont
-    assert last == f"2 True {(0x1261 >> 8) + 32}"

@@ -15,65 +15,51 @@ from tests.rig import PATIENCE
 from uuidd.cli import logs
 from uuidd.cli.logs import BURST, SPAN, RateLimit, complaint
 
-LEVELS = [(10, 7), (20, 6), (25, 5), (30, 4), (40, 3), (50, 2)]
-"""Python's levels, one between two of them, and the journal's priorities."""
+uuidd = logging.getLogger("uuidd")
 
 
-@pytest.fixture
-def to_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Standard error is the journal's."""
-    found = os.fstat(2)
-    monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
-
-
-# --- the journal
-
-
-@pytest.mark.usefixtures("root", "to_journal")
-@pytest.mark.parametrize(("level", "priority"), LEVELS)
-def test_the_journal_is_told_the_level(
-    capsys: pytest.CaptureFixture[str], level: int, priority: int
-) -> None:
-    """By the prefix of sd-daemon(3); who writes, and when, it knows."""
-    logs.to_stderr(logging.DEBUG)
-    logging.getLogger("uuidd").log(level, "something: number=%d", 5)
-    assert capsys.readouterr().err == f"<{priority}>something: number=5\n"
-
-
-@pytest.mark.usefixtures("root", "to_journal")
-def test_every_line_of_an_event_has_the_level(capsys: pytest.CaptureFixture[str]) -> None:
-    """The journal takes each line for an entry of its own, also those of a traceback."""
-    logs.to_stderr(logging.INFO)
-    try:
-        raise ValueError("one\ntwo")
-    except ValueError:
-        logging.getLogger("uuidd").exception("it failed:\nbadly")
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) > 5
-    assert [line for line in lines if not line.startswith("<3>")] == []
+def stream(path: Path | int, *, more: int = 0) -> str:
+    found = os.stat(path)
+    return f"{found.st_dev}:{found.st_ino + more}"
 
 
 @pytest.mark.usefixtures("root")
-@pytest.mark.parametrize("stream", ["", "1:2", "x", "other"])
-def test_a_journal_of_another_is_not_ours(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stream: str
+@pytest.mark.parametrize(
+    ("level", "priority"), [(10, 7), (20, 6), (25, 5), (30, 4), (40, 3), (50, 2)]
+)
+def test_the_journal_is_told_the_level(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, level: int, priority: int
 ) -> None:
-    """If standard error leads elsewhere, lines name the program, and the level in words."""
-    if stream == "other":
-        found = os.stat(os.devnull)
-        stream = f"{found.st_dev}:{found.st_ino + 1}"
-    monkeypatch.setenv("JOURNAL_STREAM", stream)
+    """By the prefix of sd-daemon(3). The journal takes each line for an entry of its own."""
+    monkeypatch.setenv("JOURNAL_STREAM", stream(2))
+    logs.to_stderr(logging.DEBUG)
+    try:
+        raise ValueError("one\ntwo")
+    except ValueError:
+        uuidd.log(level, "it failed:\nnumber=%d", 5, exc_info=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [f"<{priority}>it failed:", f"<{priority}>number=5"]
+    assert len(lines) > 5
+    assert [line for line in lines if not line.startswith(f"<{priority}>")] == []
+
+
+@pytest.mark.usefixtures("root")
+@pytest.mark.parametrize("found", ["", "1:2", "x", stream(Path(os.devnull), more=1)])
+def test_a_journal_of_another_is_not_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    monkeypatch.setenv("JOURNAL_STREAM", found)
     logs.to_stderr(logging.INFO)
-    logging.getLogger("uuidd").warning("something: number=%d", 5)
-    logging.getLogger("uuidd").debug("below the level")
+    uuidd.warning("something: number=%d", 5)
+    uuidd.debug("below the level")
     assert capsys.readouterr().err == "uuidd: WARNING: something: number=5\n"
 
 
-@pytest.mark.usefixtures("to_journal")
 def test_the_line_that_ends_a_start_is_an_error_in_the_journal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So that ``journalctl -p err`` shows it."""
+    monkeypatch.setenv("JOURNAL_STREAM", stream(2))
     assert complaint("no such folder") == "<3>no such folder"
     monkeypatch.delenv("JOURNAL_STREAM")
     assert complaint("no such folder") == "uuidd: no such folder"
@@ -83,8 +69,7 @@ def test_the_line_that_ends_a_start_is_an_error_in_the_journal(
 def test_a_daemon_whose_standard_error_is_the_journals_writes_for_it(tmp_path: Path) -> None:
     """Each of its lines has a level, from the first on; the last says why it was refused."""
     read, write = os.pipe()
-    found = os.fstat(write)
-    environment = {**os.environ, "JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}
+    environment = {**os.environ, "JOURNAL_STREAM": stream(write)}
     start = [sys.executable, "-m", "uuidd", "-F", "-P", f"-s{tmp_path / 's'}"]
     for state, last in ((tmp_path, "<6>stopped: state saved"), (tmp_path / "no", "<3>the state")):
         daemon = subprocess.Popen(
@@ -104,47 +89,47 @@ def test_a_daemon_whose_standard_error_is_the_journals_writes_for_it(tmp_path: P
     os.close(write)
 
 
-# --- how much
-
-
 class Log:
     """A logger whose lines, and whose clock, are the test's."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
-        self.out = io.StringIO()
-        self.logger = logging.Logger("test")
-        handler = logging.StreamHandler(self.out)
+        self._out = io.StringIO()
+        self._logger = logging.Logger("test")
+        handler = logging.StreamHandler(self._out)
         handler.addFilter(RateLimit(lambda: self.seconds))
-        self.logger.addHandler(handler)
+        self._logger.addHandler(handler)
+        self.say = self._logger.info
 
     @property
     def lines(self) -> list[str]:
         """The lines since the last look."""
-        lines = self.out.getvalue().splitlines()
-        self.out.seek(0)
-        self.out.truncate()
+        lines = self._out.getvalue().splitlines()
+        self._out.seek(0)
+        self._out.truncate()
         return lines
 
 
-def test_a_burst_of_lines_is_cut() -> None:
+def test_a_burst_of_lines_is_cut_and_no_other_event() -> None:
+    """Each event has its own share, and is the same with other numbers in the same words."""
     log = Log()
     for number in range(100):
-        log.logger.info("event: number=%d", number)
-    assert log.lines == [f"event: number={number}" for number in range(BURST)]
+        log.say("event: number=%d", number)
+    log.say("save failed: cause=%r", "x")
+    burst = [f"event: number={number}" for number in range(BURST)]
+    assert log.lines == [*burst, "save failed: cause='x'"]
 
 
-def test_the_first_line_after_it_says_how_many_were_not_shown() -> None:
-    """Once the span is over; and it says so once."""
+def test_the_first_line_after_it_says_once_how_many_were_not_shown() -> None:
     log = Log()
     for _ in range(BURST + 7):
-        log.logger.info("event: number=%d", 1)
+        log.say("event: number=%d", 1)
     log.seconds += SPAN - 0.001
-    log.logger.info("event: number=%d", 2)
+    log.say("event: number=%d", 2)
     assert len(log.lines) == BURST
     log.seconds += 0.001
-    log.logger.info("event: number=%d", 3)
-    log.logger.info("event: number=%d", 4)
+    log.say("event: number=%d", 3)
+    log.say("event: number=%d", 4)
     assert log.lines == ["event: number=3 suppressed=8", "event: number=4"]
 
 
@@ -152,25 +137,16 @@ def test_a_burst_that_just_fits_is_shown_whole() -> None:
     log = Log()
     for _ in range(2):
         for _ in range(BURST):
-            log.logger.info("event")
+            log.say("event")
         log.seconds += SPAN
     assert log.lines == ["event"] * 2 * BURST
-
-
-def test_other_events_are_not_affected() -> None:
-    """Each has its own share, also with other numbers in the same words."""
-    log = Log()
-    for number in range(100):
-        log.logger.warning("clock jumped: by=%d", number)
-    log.logger.error("save failed: cause=%r", "x")
-    assert log.lines[BURST:] == ["save failed: cause='x'"]
 
 
 def test_an_endless_stream_fills_the_log_no_faster_than_may_be() -> None:
     """And the numbers together say how many there were."""
     log = Log()
     for _ in range(10_000):
-        log.logger.info("event")
+        log.say("event")
         log.seconds += SPAN / 1000
     lines = log.lines
     assert len(lines) <= 11 * BURST
@@ -185,7 +161,7 @@ def test_the_log_is_bounded_wherever_it_goes(
     monkeypatch.delenv("JOURNAL_STREAM", raising=False)
     logs.to_stderr(logging.INFO)
     for _ in range(BURST + 5):
-        logging.getLogger("uuidd").info("event")
+        uuidd.info("event")
     assert len(capsys.readouterr().err.splitlines()) == BURST
 
 
@@ -193,8 +169,7 @@ def test_the_log_is_bounded_wherever_it_goes(
 def test_without_a_syslog_the_background_is_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is nowhere else, and that is no error."""
     monkeypatch.setattr(logs, "SYSLOG", tmp_path / "none")
     logs.prepare_syslog()
     logs.to_syslog(logging.INFO)
-    logging.getLogger("uuidd").info("event")
+    uuidd.info("event")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -9,9 +8,9 @@ import pytest
 from ifaddr import IP, Adapter
 
 import uuidd
+from tests.tools import refusal, run
 from uuidd.core.timeline.state import Node
 from uuidd.node import choose
-from uuidd.refused import Refused
 
 GOOD = "44:88:99:36:57:32"
 GOOD_VALUE = 0x448899365732
@@ -37,12 +36,10 @@ def adapter(name: str, *addresses: str) -> Adapter:
 
 
 def lists(*adapters: Adapter) -> Callable[[], Iterable[Adapter]]:
-    """Return what lists these interfaces, as ifaddr does."""
     return lambda: adapters
 
 
 def no_netlink() -> Iterable[Adapter]:
-    """Fail as ifaddr does where a sandbox hides the addresses."""
     raise OSError(97, "Address family not supported by protocol")
 
 
@@ -55,17 +52,12 @@ def net(tmp_path: Path) -> Path:
     return net
 
 
-def refusal(spec: str, net: Path, *adapters: Adapter) -> str:
-    """Return the one line with which *spec* is refused."""
-    with pytest.raises(Refused) as caught:
-        choose(spec, net=net, adapters=lists(*adapters))
-    line = str(caught.value)
+def refused(spec: str, net: Path, *adapters: Adapter) -> str:
+    """Return the line with which *spec* is refused, but for the option with which it begins."""
+    line = refusal(choose, spec, net=net, adapters=lists(*adapters))
     assert line.isprintable()
     assert line.startswith(f"--node {spec!r}: ")
-    return line
-
-
-# random, and a node that is given
+    return line.partition(": ")[2]
 
 
 def test_random_is_left_to_the_state(net: Path) -> None:
@@ -86,12 +78,7 @@ def test_random_is_left_to_the_state(net: Path) -> None:
     ],
 )
 def test_hex_is_taken_as_it_is_given(tmp_path: Path, spec: str, value: int) -> None:
-    """48 bits may be a number or six octets, with any bit set, and need no interface."""
     assert choose(spec, net=tmp_path / "none", adapters=no_netlink) == Node(value, "given")
-
-
-def test_more_than_48_bits_are_refused(net: Path) -> None:
-    assert "a node has 48 bits" in refusal("0x1000000000000", net)
 
 
 # A digit of another script, which int() would take, and what is no UTF-8.
@@ -108,12 +95,12 @@ NO_WORDS = ("eth0", "Random", "MAC", "ip:10.0.0.5", "random:eth0")
 
 @pytest.mark.parametrize("spec", [*NO_NUMBERS, *NO_OCTETS, *NO_WORDS])
 def test_what_is_no_node_is_refused_with_the_forms_there_are(net: Path, spec: str) -> None:
-    """Any other text, with no leniency, is refused, and the line says what would have been one."""
-    line = refusal(spec, net, adapter("eth0", "10.0.0.5"))
+    line = refused(spec, net, adapter("eth0", "10.0.0.5"))
     assert "not a node; it is one of random, mac, mac:IFACE, a number like 0x" in line
 
 
-# mac
+def test_more_than_48_bits_are_refused(net: Path) -> None:
+    assert "a node has 48 bits" in refused("0x1000000000000", net)
 
 
 @pytest.mark.parametrize("index", [10, None])
@@ -123,18 +110,9 @@ def test_mac_goes_by_the_kernels_index(net: Path, index: int | None) -> None:
 
 
 def test_mac_goes_by_name_without_an_index(tmp_path: Path) -> None:
-    """Interfaces whose index cannot be read are sorted by name."""
     for name, mac in (("c0", OTHER), ("b0", GOOD), ("d0", OTHER)):
         folder(tmp_path, name, mac, index=None)
     assert choose("mac", net=tmp_path, adapters=lists()) == Node(GOOD_VALUE, "mac b0")
-
-
-def test_mac_with_no_usable_interface_tells_why_of_each(tmp_path: Path) -> None:
-    folder(tmp_path, "lo", "00:00:00:00:00:00", index=1, kind=772)
-    folder(tmp_path, "eth0", LOCAL, index=2)
-    line = refusal("mac", tmp_path)
-    assert f"lo (loopback), eth0 ({LOCAL} is locally administered); use --node random" in line
-    assert "there are: none;" in refusal("mac", tmp_path / "none")
 
 
 def test_mac_needs_no_netlink(net: Path) -> None:
@@ -142,38 +120,51 @@ def test_mac_needs_no_netlink(net: Path) -> None:
     assert choose("mac", net=net, adapters=no_netlink) == Node(GOOD_VALUE, "mac eth0")
 
 
-def test_a_plain_file_among_the_interfaces_is_none(net: Path) -> None:
-    """The bonding driver's file in /sys/class/net is not shown as an interface."""
+# The kernel allows control characters in a name; a source and a list are plain text.
+@pytest.mark.parametrize(("name", "source"), [("eth1", "mac eth1"), ("e\x1b0", r"mac e\x1b0")])
+def test_mac_of_a_named_interface(net: Path, name: str, source: str) -> None:
+    folder(net, name, OTHER, index=3)
+    assert choose(f"mac:{name}", net=net, adapters=lists()) == Node(OTHER_VALUE, source)
+    assert f"{source.removeprefix('mac ')} (" in refused("mac:no0", net)
+
+
+def test_mac_with_no_usable_interface_tells_why_of_each(tmp_path: Path) -> None:
+    # The name lo is refused also where the type cannot be read.
+    folder(tmp_path, "lo", GOOD, index=1)
+    folder(tmp_path, "eth0", LOCAL, index=2)
+    line = refused("mac", tmp_path)
+    assert f"lo (loopback), eth0 ({LOCAL} is locally administered); use --node random" in line
+    assert "there are: none;" in refused("mac", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("adapters", "more"),
+    [
+        ([adapter("eth0", "10.0.0.5"), adapter("tun0", "10.1.0.1")], ", tun0 (no MAC)"),
+        # An alias is an adapter of its own to ifaddr, and no interface.
+        ([adapter("eth0", "10.0.0.4"), adapter("eth0:1", "10.0.0.5")], ""),
+    ],
+)
+def test_an_unknown_interface_is_answered_with_those_there_are(
+    net: Path, adapters: list[Adapter], more: str
+) -> None:
+    # The bonding driver's file in /sys/class/net is no interface.
     (net / "bonding_masters").write_text("bond0\n")
-    assert "bonding_masters" not in refusal("mac:no0", net)
-
-
-# mac:IFACE
-
-
-def test_mac_of_a_named_interface(net: Path) -> None:
-    """The named interface is taken, though another comes first."""
-    folder(net, "eth1", OTHER, index=3)
-    assert choose("mac:eth1", net=net, adapters=lists()) == Node(OTHER_VALUE, "mac eth1")
-
-
-def test_an_unknown_interface_is_answered_with_those_there_are(net: Path) -> None:
-    line = refusal("mac:eth7", net, adapter("eth0", "10.0.0.5"), adapter("tun0", "10.1.0.1"))
+    line = refused("mac:eth7", net, *adapters)
     assert "no such interface" in line
-    assert line.endswith(f"there are: lo (loopback), eth0 ({GOOD}, usable), tun0 (no MAC)")
+    assert line.endswith(f"there are: lo (loopback), eth0 ({GOOD}, usable){more}")
 
 
 @pytest.mark.parametrize("name", ["../outside", "..", ".", "", "eth0/../eth0", "eth0\0", "eth0 "])
 def test_a_name_cannot_leave_the_folder(net: Path, name: str) -> None:
-    """Only names that exist are looked up, so a path is an unknown interface."""
     folder(net.parent, "outside", OTHER, index=1)
-    assert "no such interface" in refusal(f"mac:{name}", net)
+    assert "no such interface" in refused(f"mac:{name}", net)
 
 
 def test_a_name_from_ifaddr_cannot_leave_the_folder(net: Path) -> None:
-    """An address's label is free text; it too is never made part of a path."""
+    """An address's label is free text."""
     folder(net.parent, "outside", OTHER, index=1)
-    assert "(no MAC)" in refusal("mac:../outside", net, adapter("../outside", "10.0.0.5"))
+    assert "(no MAC)" in refused("mac:../outside", net, adapter("../outside", "10.0.0.5"))
 
 
 @pytest.mark.parametrize(
@@ -192,41 +183,17 @@ def test_a_mac_that_is_not_one_hosts_alone_is_refused(
     net: Path, mac: str | None, kind: int, fault: str
 ) -> None:
     folder(net, "odd0", mac, index=7, kind=kind)
-    line = refusal("mac:odd0", net)
+    line = refused("mac:odd0", net)
     assert fault in line
     assert "use --node random (the default), or give the node itself with --node 0x" in line
 
 
-def test_lo_is_a_loopback_whatever_its_type(tmp_path: Path) -> None:
-    """The name lo is refused also where the type cannot be read."""
-    folder(tmp_path, "lo", GOOD, index=1)
-    assert "lo (loopback)" in refusal("mac:lo", tmp_path)
-
-
-def test_an_unprintable_name_is_escaped(net: Path) -> None:
-    """The kernel allows control characters in a name; a source and a list are plain text."""
-    folder(net, "e\x1b0", OTHER, index=3)
-    assert r"e\x1b0 (" in refusal("mac:no0", net)
-    assert choose("mac:e\x1b0", net=net, adapters=lists()) == Node(OTHER_VALUE, r"mac e\x1b0")
-
-
-def test_an_address_under_a_label_is_the_interfaces(net: Path) -> None:
-    """An alias ``eth0:1`` is an adapter of its own to ifaddr, and no interface."""
-    line = refusal("mac:no0", net, adapter("eth0", "10.0.0.4"), adapter("eth0:1", "10.0.0.5"))
-    assert line.count("eth0") == 1
-
-
-# The real thing
-
-
 def test_this_hosts_loopback_is_refused() -> None:
-    with pytest.raises(Refused, match=r"lo \(loopback\) cannot give the node"):
-        choose("mac:lo")
+    assert "lo (loopback) cannot give the node" in refusal(choose, "mac:lo")
 
 
 @pytest.mark.process
 def test_importing_node_does_not_import_ifaddr() -> None:
     """Only a node of an interface costs the 49 ms that ifaddr takes."""
     code = "import sys, uuidd.node as n; n.choose('random'); sys.exit('ifaddr' in sys.modules)"
-    root = Path(uuidd.__file__).parents[1]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+    assert run(sys.executable, "-c", code, cwd=Path(uuidd.__file__).parents[1]).returncode == 0

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Daemon
+from tests.rig import Daemon
+from tests.tools import run
 
 pytestmark = pytest.mark.process
 
@@ -25,30 +26,35 @@ UUIDCTL = [
 ]
 
 
-def shell(script: str, *arguments: str, command: Sequence[str] = UUIDD) -> tuple[int, str, str]:
+def shell(script: str, *arguments: object, command: Sequence[str] = UUIDD) -> tuple[int, str, str]:
     """Return the exit status, the output and the errors of a shell that runs *script*.
 
     Its ``$@`` is *command* with *arguments*.
     """
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", script, "bash", *command, *arguments],
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    words = ["bash", "-o", "pipefail", "-c", script, "bash", *command, *arguments]
+    done = run(*words, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("option", ["-t", "-r"])
-def test_a_full_output_is_told_in_a_line(option: str) -> None:
-    """With status 1, for the id is lost."""
-    with Daemon() as daemon:
-        status, _, err = shell('"$@" >/dev/full', option, f"--socket={daemon.socket}")
-    assert (status, err) == (
-        1,
-        "uuidd: standard output cannot be written: No space left on device\n",
-    )
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [
+        (UUIDD, ["-t"]),
+        (UUIDD, ["-r"]),
+        (UUIDD, ["--help"]),
+        (UUIDD, ["--version"]),
+        (UUIDCTL, ["status", "--help"]),
+    ],
+)
+def test_a_full_output_is_told_in_a_line(command: list[str], asked: list[str]) -> None:
+    """With status 1, for what was to be shown is lost."""
+    with Daemon() if asked[0] in ("-t", "-r") else contextlib.nullcontext() as daemon:
+        socket = [f"--socket={daemon.socket}"] if daemon else []
+        status, _, err = shell('"$@" >/dev/full', *asked, *socket, command=command)
+    name = "uuidd" if command is UUIDD else "uuidctl"
+    assert status == 1
+    assert err == f"{name}: standard output cannot be written: No space left on device\n"
 
 
 def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
@@ -58,35 +64,10 @@ def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
     assert (out.splitlines()[0], len(out.splitlines()), err) == ("List of UUIDs:", 2, "")
 
 
-@pytest.mark.parametrize(
-    ("command", "asked"),
-    [
-        (UUIDD, ["--help"]),
-        (UUIDD, ["--version"]),
-        (UUIDCTL, ["status", "--help"]),
-    ],
-)
-def test_a_help_that_cannot_be_written_is_told_in_a_line(
-    command: list[str], asked: list[str]
-) -> None:
-    status, _, err = shell('"$@" >/dev/full', *asked, command=command)
-    name = "uuidd" if command is UUIDD else "uuidctl"
-    said = f"{name}: standard output cannot be written: No space left on device\n"
-    assert (status, err) == (1, said)
-
-
 def test_another_error_than_of_the_output_is_told_as_it_is(tmp_path: Path) -> None:
-    script = 'mkdir "$0" && cd "$0" && rmdir "$0" && "$@"'
-    done = subprocess.run(
-        ["bash", "-c", script, tmp_path / "gone", *UUIDD, "-F", "-P", "--state=rel"],
-        env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "uuidd: [Errno 2] No such file or directory\n"
+    script = f'mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir $PWD && "$@"'
+    line = "uuidd: [Errno 2] No such file or directory\n"
+    assert shell(script, "-F", "-P", "--state=rel") == (1, "", line)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])

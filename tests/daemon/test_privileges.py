@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from tests.rig import Connection, Daemon
-from tests.tools import need, output, run
+from tests.tools import need, output, refusal, run
 from uuidd import privileges
 from uuidd.privileges import User, hand_over, user
-from uuidd.refused import Refused
 from uuidd.statefile import decode
 
 NOBODY = pwd.getpwnam("nobody")
-AS_NOBODY = User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
+UID, GID = NOBODY.pw_uid, NOBODY.pw_gid
+AS_NOBODY = User("nobody", UID, GID)
 
 as_root = pytest.mark.usefixtures("as_root")
 
@@ -29,106 +29,87 @@ WITHOUT_SETUID = ("--bounding-set=-setuid,-setgid", "--inh-caps=-setuid,-setgid"
 """Options of setpriv, by which root cannot change its user."""
 
 
-def refusal(act: Callable[[], object]) -> str:
-    """Return the one line with which *act* is refused."""
-    with pytest.raises(Refused) as refused:
-        act()
-    (line,) = str(refused.value).splitlines()
-    return line
-
-
 def child(code: str, *before: str) -> list[str]:
     """Return the lines that a process of its own prints, whose user changes for good."""
-    done = run(*before, sys.executable, "-c", code, cwd=Path(__file__).parents[2])
+    done = run(*before, sys.executable, "-c", PRELUDE + code, cwd=Path(__file__).parents[2])
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
-# --- which user
-
-UNKNOWN = ("no-such-user", "0", "no\0body", "n\nx")
+PRELUDE = """
+import os, threading
+from pathlib import Path
+from uuidd.privileges import acting_as, become, user
+from uuidd.refused import Refused
+nobody = user("nobody")
+"""
 
 
 def test_a_user_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert user("nobody") == User("nobody", NOBODY.pw_uid, NOBODY.pw_gid)
+    assert user("nobody") == AS_NOBODY
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "uid", "why"),
     [
-        *((name, "there is no such user; create it, or name another") for name in UNKNOWN),
-        ("root", "that is root; name a user without privileges"),
+        *(
+            (name, 0, "there is no such user; create it, or name another")
+            for name in ("no-such-user", "0", "no\0body", "n\nx")
+        ),
+        ("root", 0, "that is root; name a user without privileges"),
+        (
+            *("nobody", 4711),
+            "only root can become another user, and this is uid 4711; start as root, or without"
+            " --user",
+        ),
     ],
 )
-def test_an_unknown_user_and_root_are_refused(name: str, why: str) -> None:
-    assert refusal(lambda: user(name)) == f"--user {name!r}: {why}"
-
-
-def test_only_root_can_become_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    assert refusal(lambda: user("nobody")) == (
-        "--user 'nobody': only root can become another user, and this is uid 4711;"
-        " start as root, or without --user"
-    )
+def test_a_user_that_the_daemon_cannot_become_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, uid: int, why: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert refusal(user, name) == f"--user {name!r}: {why}"
 
 
 def test_a_process_of_that_user_may_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: NOBODY.pw_uid)
-    monkeypatch.setattr(os, "getuid", lambda: NOBODY.pw_uid)
+    monkeypatch.setattr(os, "geteuid", lambda: UID)
+    monkeypatch.setattr(os, "getuid", lambda: UID)
     found = user("nobody")
     monkeypatch.setattr(os, "setresuid", None)
     privileges.become(found)
 
 
-# --- becoming
-
-BECOME = """
-import os
-from uuidd.privileges import become, user
-os.setgroups([0, 4])
-become(user("nobody"))
-"""
-
-
 @pytest.mark.process
 @as_root
 def test_nothing_of_roots_is_left() -> None:
-    calls = "setuid(0), seteuid(0), setresuid(0, 0, 0), setgid(0), setegid(0), setgroups([0])"
-    code = f"""
-print(os.getresuid(), os.getresgid(), os.getgroups())
-for call in {calls.split("), ")!r}:
-    try:
-        eval("os." + call.rstrip(")") + ")")
-    except PermissionError:
-        print("refused")
-print(open('/proc/self/status').read())
-"""
-    ids, *lines = child(BECOME + code)
-    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
-    assert ids == f"{(uid,) * 3} {(gid,) * 3} {[gid]}"
-    assert lines[:6] == ["refused"] * 6
-    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-    assert [int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")] == [0, 0, 0]
-    assert found["NoNewPrivs"] == "1"
-
-
-@pytest.mark.process
-@as_root
-def test_all_threads_become_the_user() -> None:
-    code = f"""
-import threading
+    """In no thread."""
+    ids, thread, *lines = child("""
 go = threading.Event()
 def look():
     go.wait()
     print(os.getresuid(), open("/proc/thread-self/status").read().split("CapEff:")[1].split()[0])
 thread = threading.Thread(target=look)
 thread.start()
-{BECOME}
+os.setgroups([0, 4])
+become(nobody)
+print(os.getresuid(), os.getresgid(), os.getgroups())
 go.set()
 thread.join()
-"""
-    assert child("import os\n" + code) == [f"{(NOBODY.pw_uid,) * 3} {0:016x}"]
+back = ("setuid", 0), ("seteuid", 0), ("setgid", 0), ("setegid", 0), ("setgroups", [0])
+for name, *given in (*back, ("setresuid", 0, 0, 0)):
+    try:
+        getattr(os, name)(*given)
+    except PermissionError:
+        print("refused")
+print(open('/proc/self/status').read())
+""")
+    assert ids == f"{(UID,) * 3} {(GID,) * 3} {[GID]}"
+    assert thread == f"{(UID,) * 3} {0:016x}"
+    assert lines[:6] == ["refused"] * 6
+    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert [int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")] == [0, 0, 0]
+    assert found["NoNewPrivs"] == "1"
 
 
 @pytest.mark.process
@@ -144,25 +125,52 @@ thread.join()
 def test_a_change_that_fails_or_leaves_privileges_is_refused(
     started: tuple[str, ...], why: str
 ) -> None:
-    """In a line: a container may drop CAP_SETUID, and securebits keep capabilities."""
-    code = """
-from uuidd.privileges import become, user
-from uuidd.refused import Refused
-try:
-    become(user("nobody"))
-except Refused as refused:
-    print(refused)
-"""
+    """A container may drop CAP_SETUID, and securebits keep capabilities."""
+    code = "try:\n    become(nobody)\nexcept Refused as refused:\n    print(refused)\n"
     (line,) = child(code, need("setpriv"), *started)
     assert line.startswith(f"--user 'nobody': {why}")
 
 
-# --- the state folder
+@pytest.mark.process
+@as_root
+def test_acting_as_a_user_ends_as_root(place: Path) -> None:
+    (place / "secret").touch(0o600)
+    os.chown(place, UID, -1)
+    code = f"""
+os.chdir({str(place)!r})
+os.setgroups([0, 4])
+with acting_as(nobody):
+    print(os.geteuid(), os.getegid(), os.getgroups())
+    Path("made").touch()
+    print(os.access("secret", os.R_OK, effective_ids=True))
+print(os.getresuid(), os.getresgid(), os.getgroups())
+"""
+    assert child(code) == [f"{UID} {GID} [{GID}]", "False", "(0, 0, 0) (0, 0, 0) [0, 4]"]
+    assert (place / "made").stat().st_uid == UID
+
+
+@pytest.mark.process
+@as_root
+def test_root_without_the_right_to_change_cannot_act_as_a_user() -> None:
+    """As in a container that dropped CAP_SETUID: not half changed."""
+    code = """
+try:
+    with acting_as(nobody):
+        print("acted")
+except Refused as refused:
+    print(refused)
+print(os.getresuid(), os.getresgid())
+"""
+    assert child(code, need("setpriv"), *WITHOUT_SETUID) == [
+        "uuidd cannot act as user 'nobody': Operation not permitted; let it have CAP_SETUID and"
+        " CAP_SETGID, or start it as that user",
+        "(0, 0, 0) (0, 0, 0)",
+    ]
 
 
 @pytest.fixture
 def state(place: Path) -> Path:
-    """A state folder of root's, with a state, that all users can reach."""
+    """A state folder of root's, with what a killed save left, that all users can reach."""
     folder = place / "state"
     folder.mkdir(mode=0o755)
     for name in ("state", "lock", "state.new"):
@@ -171,18 +179,15 @@ def state(place: Path) -> Path:
 
 
 def owners(folder: Path) -> set[int]:
-    """Return the owners of the folder and of what is in it."""
     return {path.lstat().st_uid for path in (folder, *folder.iterdir())}
 
 
 @as_root
 def test_roots_own_folder_is_handed_over(state: Path) -> None:
-    """With the state, the lock, and what a killed save left, so that the user can go on."""
-    hand_over(state, AS_NOBODY)
-    assert owners(state) == {NOBODY.pw_uid}
-    assert (state.stat().st_mode, state.stat().st_gid) == (0o40755, NOBODY.pw_gid)
-    hand_over(state, AS_NOBODY)
-    assert owners(state) == {NOBODY.pw_uid}
+    for _ in range(2):
+        hand_over(state, AS_NOBODY)
+        assert owners(state) == {UID}
+        assert (state.stat().st_mode, state.stat().st_gid) == (0o40755, GID)
 
 
 @as_root
@@ -190,12 +195,11 @@ def test_roots_own_folder_is_handed_over(state: Path) -> None:
     ("change", "left"),
     [
         (lambda state: os.chown(state, 4711, 4711), {0, 4711}),
-        (lambda state: state.chmod(0o775), {0}),
-        (lambda state: state.chmod(0o757), {0}),
-        (lambda state: state.chmod(0o1777), {0}),
+        *((lambda state, mode=mode: state.chmod(mode), {0}) for mode in (0o775, 0o757, 0o1777)),
+        # As /var/lib has, by a slip.
         (lambda state: (state / "systemd").mkdir(), {0}),
     ],
-    ids=["another's", "group writes", "others write", "sticky", "has more, as /var/lib"],
+    ids=["another's", "group writes", "others write", "sticky", "has more"],
 )
 def test_another_folder_than_a_state_folder_of_roots_is_left_alone(
     state: Path, change: Callable[[Path], None], left: set[int]
@@ -214,22 +218,21 @@ def test_a_folder_is_handed_over_beside_states_set_aside_and_a_disks_own_folder(
     (state / "state.unusable-1").write_text("x")
     (state / "lost+found").mkdir()
     hand_over(state, AS_NOBODY)
-    assert state.stat().st_uid == NOBODY.pw_uid
+    assert state.stat().st_uid == UID
     assert (state / "state.unusable-1").stat().st_uid == 0
 
 
 @as_root
 def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
-    other = tmp_path / "shadow"
+    other, link = tmp_path / "shadow", tmp_path / "link"
     other.write_text("x")
     (state / "state").unlink()
     (state / "state").symlink_to(other)
-    link = tmp_path / "link"
     link.symlink_to(state)
     hand_over(link, AS_NOBODY)
     assert state.stat().st_uid == 0
     hand_over(state, AS_NOBODY)
-    assert (state.stat().st_uid, other.stat().st_uid) == (NOBODY.pw_uid, 0)
+    assert (state.stat().st_uid, other.stat().st_uid) == (UID, 0)
 
 
 @as_root
@@ -247,39 +250,9 @@ def test_a_folder_that_cannot_be_given_is_refused(
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "chown", chown)
-    assert refusal(lambda: hand_over(state, AS_NOBODY)) == (
+    assert refusal(hand_over, state, AS_NOBODY) == (
         f"the state folder {state} cannot be given to nobody: Operation not permitted"
     )
-
-
-# --- a whole daemon
-
-
-@pytest.fixture
-def daemon() -> Daemon:
-    """A daemon to be started as root in a folder that its user can enter."""
-    daemon = Daemon("--user", "nobody", fresh=True)
-    daemon.folder.chmod(0o755)
-    return daemon
-
-
-@as_root
-@pytest.mark.system
-def test_a_daemon_started_by_root_serves_saves_and_stops_as_the_user(daemon: Daemon) -> None:
-    with daemon, daemon.connect() as connection:
-        block = connection.call("take", "utc", 5)
-        status = Path(f"/proc/{daemon.process.pid}/status").read_text()
-        assert f"Uid:\t{NOBODY.pw_uid}\t{NOBODY.pw_uid}\t{NOBODY.pw_uid}\t" in status
-        assert f"Groups:\t{NOBODY.pw_gid} \n" in status
-        assert "CapEff:\t0000000000000000" in status
-        assert "NoNewPrivs:\t1" in status
-        assert owners(daemon.state) == {NOBODY.pw_uid}
-        connection.sock.close()
-        assert daemon.stop() == 0
-        assert daemon.lines[-1] == "uuidd: INFO: stopped: state saved"
-        assert not [said for said in daemon.lines if "running as root" in said]
-        kept = decode((daemon.state / "state").read_bytes())
-        assert kept.marks[kept.generation] == block["first"] + block["count"]
 
 
 @as_root
@@ -302,21 +275,32 @@ def test_a_daemon_in_the_background_serves_as_the_user() -> None:
 
 @as_root
 @pytest.mark.system
-def test_a_daemon_of_root_goes_on_as_the_user(daemon: Daemon) -> None:
-    daemon.arguments = []
-    with daemon:
+def test_a_daemon_of_root_goes_on_serves_saves_and_stops_as_the_user() -> None:
+    with Daemon(fresh=True) as daemon:
+        daemon.folder.chmod(0o755)
         assert [said for said in daemon.lines if "running as root, which is not needed" in said]
         node = daemon.call("take", "utc", 1)["node"]
         assert owners(daemon.state) == {0}
         daemon.kill()
         (daemon.state / "state.new").write_text("torn")
         daemon.arguments = ["--user", "nobody"]
+        daemon.lines.clear()
         for _ in range(2):
             # What root left in its folder would keep the user from listening there.
             daemon.start()
-            assert daemon.call("take", "utc", 1)["node"] == node
+            block = daemon.call("take", "utc", 5)
+            assert block["node"] == node
+            status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+            assert f"Uid:\t{UID}\t{UID}\t{UID}\t" in status
+            assert f"Groups:\t{GID} \n" in status
+            assert "CapEff:\t0000000000000000" in status
+            assert "NoNewPrivs:\t1" in status
             assert daemon.stop() == 0
-        assert owners(daemon.state) == {NOBODY.pw_uid}
+            kept = decode((daemon.state / "state").read_bytes())
+            assert kept.marks[kept.generation] == block["first"] + block["count"]
+        assert owners(daemon.state) == {UID}
+        assert daemon.lines[-1] == "uuidd: INFO: stopped: state saved"
+        assert not [said for said in daemon.lines if "running as root" in said]
 
 
 @as_root
@@ -331,47 +315,3 @@ def test_a_refused_start_removes_as_root_what_it_made_as_root(place: Path) -> No
     assert (done.returncode, done.stdout) == (1, "")
     assert sorted(place.rglob("*")) == before
     assert done.stderr == f"uuidd: {state}/state.new is not a plain file; remove it\n"
-
-
-@pytest.mark.process
-@as_root
-def test_acting_as_a_user_ends_as_root(place: Path) -> None:
-    secret = place / "secret"
-    secret.touch(0o600)
-    code = f"""
-import os
-from pathlib import Path
-from uuidd.privileges import acting_as, user
-os.setgroups([0, 4])
-os.chown({str(place)!r}, {NOBODY.pw_uid}, -1)
-with acting_as(user("nobody")):
-    print(os.geteuid(), os.getegid(), os.getgroups())
-    Path({str(place)!r}, "made").touch()
-    print(os.access({str(secret)!r}, os.R_OK, effective_ids=True))
-print(os.getresuid(), os.getresgid(), os.getgroups())
-"""
-    uid, gid = NOBODY.pw_uid, NOBODY.pw_gid
-    assert child(code) == [f"{uid} {gid} [{gid}]", "False", "(0, 0, 0) (0, 0, 0) [0, 4]"]
-    assert (place / "made").stat().st_uid == uid
-
-
-@pytest.mark.process
-@as_root
-def test_root_without_the_right_to_change_cannot_act_as_a_user() -> None:
-    """As in a container that dropped CAP_SETUID: in a line, not half changed."""
-    code = """
-import os
-from uuidd.privileges import acting_as, user
-from uuidd.refused import Refused
-try:
-    with acting_as(user("nobody")):
-        print("acted")
-except Refused as refused:
-    print(refused)
-print(os.getresuid(), os.getresgid())
-"""
-    assert child(code, need("setpriv"), *WITHOUT_SETUID) == [
-        "uuidd cannot act as user 'nobody': Operation not permitted; let it have CAP_SETUID and"
-        " CAP_SETGID, or start it as that user",
-        "(0, 0, 0) (0, 0, 0)",
-    ]

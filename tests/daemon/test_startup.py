@@ -1,98 +1,166 @@
+"""What a start makes of the state, of libuuid's files, and of what the host tells."""
+
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
 import signal
-import tempfile
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import uuidd
+from tests.daemon.test_libuuid_clock import CLOCK_FILE, CLOCK_MARK
 from tests.daemon.test_statefile import STATE
 from tests.rig import Daemon
+from tests.tools import in_private_mounts, output, refusal
 from uuidd.clock import Clock
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
-from uuidd.core.timeline.state import Node
-from uuidd.server import startup
+from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.server import events, startup
 from uuidd.server.page import Page, PageError
+from uuidd.server.reset import reset_steady
 from uuidd.server.settings import Settings
-from uuidd.statefile import encode
+from uuidd.statefile import decode, encode, machine_hash
 from uuidd.store import FolderStore
 
+FIXED = Node(0x123456789ABC, "given")
+
+DAY = 24 * 3600 * TICKS_PER_SECOND
+YEAR = 365 * DAY
+
+
+def begin(
+    folder: Path,
+    node: Node | None = None,
+    *,
+    page: Page | None = None,
+    product: str = "",
+    utc: int | None = None,
+    machine: str = "here",
+    **chosen: Any,
+) -> tuple[Timelines, Reading]:
+    """Start the timelines in *folder*, at the nanosecond *utc* or now."""
+    clock = Clock() if utc is None else Clock(utc=lambda: utc)
+    settings = Settings(None, folder, **chosen)
+    with contextlib.closing(FolderStore(folder, machine=machine)) as store:
+        timelines, at, _ = startup.begin_timelines(settings, node, store, clock, page, product)
+    return timelines, at
+
+
+def kept(folder: Path) -> State:
+    return decode((folder / "state").read_bytes())
+
+
+def keep(folder: Path, **changed: Any) -> None:
+    """Leave a state with some *changed* fields, as the last run."""
+    (folder / "state").write_bytes(encode(replace(STATE, **changed)))
+
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A short folder, with that of a state in it."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        (Path(name) / "state").mkdir()
-        yield Path(name)
+def signals() -> Iterator[None]:
+    """A start blocks the signals that the daemon handles; the tests go on with them."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """A page for one test."""
-    page = Page()
-    yield page
-    page.close()
+def test_the_first_horizon_is_saved_before_the_daemon_serves(tmp_path: Path) -> None:
+    """So a crash right after the first id repeats none."""
+    _, at = begin(tmp_path)
+    state = kept(tmp_path)
+    assert state.marks[state.generation] > at.now
+    assert state.steady > at.now
 
 
-def held_for(place: Path, page: Page | None = None, node: Node | None = None) -> float:
-    """Start the timelines in *place*; return for how many seconds they lease nothing."""
-    store = FolderStore(place / "state", machine="here")
-    try:
-        settings = Settings(place / "s", place / "state")
-        timelines, at, _ = startup.begin_timelines(settings, node, store, Clock(), page)
-    finally:
-        store.close()
-    return (timelines.utc.leases.floor - at.now) / TICKS_PER_SECOND
+def test_a_start_far_ahead_adds_nothing_to_its_lead_until_a_reset(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ahead = Clock().now() + YEAR
+    keep(tmp_path, steady=ahead, machine=machine_hash())
+    for _ in range(2):
+        timelines, at = begin(tmp_path, machine=machine_hash())
+        assert kept(tmp_path).steady == timelines.steady.next == ahead
+        events.steady_at_start(timelines.steady, at)
+    line = caplog.messages[-1]
+    assert "are 3153" in line
+    assert line.endswith(" s ahead of UTC (--max-lead 3600, --rollback slew)")
+    reset_steady(tmp_path)
+    timelines, at = begin(tmp_path, machine=machine_hash())
+    assert timelines.steady.lead(now=at.now, elapsed=at.elapsed) < TICKS_PER_SECOND
 
 
-def test_a_first_start_leases_at_once(place: Path) -> None:
-    assert held_for(place) <= 0
+@pytest.mark.parametrize("found", [b"junk", None], ids=["damaged", "gone"])
+def test_after_a_lost_state_steady_is_held_back(
+    tmp_path: Path, found: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin(tmp_path)
+    (tmp_path / "state").unlink()
+    if found is not None:
+        (tmp_path / "state").write_bytes(found)
+    timelines, at = begin(tmp_path)
+    events.steady_at_start(timelines.steady, at)
+    assert caplog.messages[-1] == (
+        "the state was lost, so v7, Snowflakes and the other steady kinds begin in 20 s"
+    )
 
 
-def test_a_first_start_with_a_fixed_node_leases_after_any_earlier_run(place: Path) -> None:
-    """The folder of an earlier state with this node may be gone, while programs hold leases."""
-    assert held_for(place, node=Node(0x123456789ABC, "given")) > 19
+SOON = 7 * TICKS_PER_SECOND
 
 
-def test_a_start_leases_nothing_before_the_mark_of_leases(place: Path) -> None:
-    """Holders of the last run may have used all before it."""
-    mark = Clock().now() + 7 * TICKS_PER_SECOND
-    (place / "state" / "state").write_bytes(encode(replace(STATE, machine="here", leases=mark)))
-    assert 6 < held_for(place) <= 7
+@pytest.mark.parametrize(
+    ("lost", "node", "leases", "seconds"),
+    [
+        (False, None, None, 0),
+        # The folder of an earlier state with this node may be gone, while programs hold leases.
+        (False, FIXED, None, 20),
+        # Holders of the last run may have used all before it.
+        (False, None, SOON, 7),
+        # No horizon that holders saw was further ahead.
+        (True, None, None, 20),
+    ],
+    ids=["first", "first with a fixed node", "with a mark of leases", "after a lost state"],
+)
+def test_for_how_long_a_start_leases_nothing(
+    tmp_path: Path, lost: bool, node: Node | None, leases: int | None, seconds: int
+) -> None:
+    if lost:
+        (tmp_path / "state").write_bytes(b"junk")
+    if leases is not None:
+        keep(tmp_path, leases=Clock().now() + leases)
+    timelines, at = begin(tmp_path, node)
+    held_for = (timelines.utc.leases.floor - at.now) / TICKS_PER_SECOND
+    assert max(0.0, held_for) == pytest.approx(seconds, abs=1)
 
 
-def test_a_start_after_a_lost_state_leases_nothing_for_20_s(place: Path) -> None:
-    """No horizon that holders saw was further ahead."""
-    (place / "state" / "state").write_bytes(b"junk")
-    assert 19 < held_for(place) <= 20
+def test_a_start_marks_the_page(tmp_path: Path) -> None:
+    with contextlib.closing(Page()) as page:
+        begin(tmp_path, page=page)
+        assert (page.words[MAGIC_AT], page.words[HORIZON_AT]) == (PAGE_MAGIC, 0)
 
 
-def test_a_start_marks_the_page(place: Path, page: Page) -> None:
-    held_for(place, page)
-    assert (page.words[MAGIC_AT], page.words[HORIZON_AT]) == (PAGE_MAGIC, 0)
-
-
+@pytest.mark.usefixtures("signals")
 def test_the_end_of_a_daemon_closes_the_page(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a process that starts one daemon after the other keeps none of their descriptors."""
     page = Page()
     monkeypatch.setattr(startup, "Page", lambda: page)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        with startup.started(Settings(place / "s", place / "state")):
-            os.fstat(page.fd)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with startup.started(Settings(place / "s", place)):
+        os.fstat(page.fd)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(page.fd)
 
 
+@pytest.mark.usefixtures("signals")
 def test_a_start_without_a_page_says_so_and_goes_on(
     place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -101,18 +169,11 @@ def test_a_start_without_a_page_says_so_and_goes_on(
     with pytest.raises(PageError):
         no_page()
     monkeypatch.setattr(startup, "Page", no_page)
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        with startup.started(Settings(place / "s", place / "state")):
-            pass
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    assert [each.getMessage() for each in caplog.records if "lease" in each.getMessage()] == [
+    with startup.started(Settings(place / "s", place)):
+        pass
+    assert [said for said in caplog.messages if "lease" in said] == [
         "no leases, so all clients use blocks: a machine of 32 bits does not write 64 bits at once"
     ]
-
-
-# --- the witness of earlier runs
 
 
 @pytest.mark.parametrize("started", [True, False])
@@ -152,3 +213,179 @@ def test_a_daemon_whose_ids_may_repeat_without_its_state_leaves_a_witness(
     with Daemon(option) as daemon:
         assert daemon.stop() == 0
         assert Path(f"{daemon.socket}.used").exists() == left
+
+
+EPOCH = 1_420_070_400_000
+LATER = EPOCH + 1000
+
+
+@pytest.mark.parametrize(
+    ("starts", "epochs"),
+    [
+        ([(5, EPOCH)], {5: EPOCH}),
+        # Its Snowflakes are higher than those so far; the way back is one to a later epoch.
+        ([(5, LATER), (5, EPOCH)], {5: EPOCH}),
+        ([(5, EPOCH), (6, LATER)], {5: EPOCH, 6: LATER}),
+        # No Snowflake is made with it.
+        ([(5, EPOCH), (None, LATER)], {5: EPOCH}),
+        ([(None, LATER)], {}),
+    ],
+    ids=["first", "earlier", "of another number", "without a number", "never a number"],
+)
+def test_the_first_save_has_the_earliest_epoch_of_each_number(
+    tmp_path: Path, starts: list[tuple[int | None, int]], epochs: dict[int, int]
+) -> None:
+    for worker, epoch in starts:
+        begin(tmp_path, worker=worker, epoch=epoch)
+    assert kept(tmp_path).epochs == epochs
+
+
+def test_a_start_with_a_later_epoch_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    begin(tmp_path, worker=5, epoch=EPOCH)
+    begin(tmp_path, worker=6, epoch=LATER)
+    before = (tmp_path / "state").read_bytes()
+    assert refusal(begin, tmp_path, worker=5, epoch=LATER) == (
+        f"--epoch {LATER}: Snowflakes of worker number 5 were made with {EPOCH}, and a later epoch"
+        f" repeats those of the past, for 0:00:01; keep --epoch {EPOCH}, name a --worker that was"
+        " never used, or accept repeats with uuidd --reset-epoch"
+    )
+    assert (tmp_path / "state").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("products", "changes"),
+    [
+        (["here", "there", "there"], [True, False]),
+        # The user of a start may not be allowed to read it. The next start compares with the last
+        # that was.
+        (["here", "", "there"], [False, True]),
+        (["", "here"], [False]),
+    ],
+)
+def test_a_state_of_another_machine_gets_another_node(
+    tmp_path: Path, products: list[str], changes: list[bool]
+) -> None:
+    states = []
+    for product in products:
+        begin(tmp_path, product=product)
+        states.append(kept(tmp_path))
+    assert [one.node != other.node for one, other in pairwise(states)] == changes
+    assert states[-1].product == products[-1]
+
+
+def test_the_log_says_which_rule_has_told_two_machines_apart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin(tmp_path, product="here")
+    timelines, _ = begin(tmp_path, product="there")
+    events.openings(timelines.utc)
+    state = kept(tmp_path)
+    assert caplog.messages == [
+        "another machine saved the state: the machine-id is the same, and the product UUID differs;"
+        " the clock sequence was changed, and so was the node unless it is fixed:"
+        f" clock_seq={state.generation << 8} node=0x{state.node.value:012x}"
+    ]
+
+
+def test_a_copied_state_gets_another_generation_of_a_fixed_node(tmp_path: Path) -> None:
+    begin(tmp_path, FIXED, product="here")
+    before = kept(tmp_path)
+    begin(tmp_path, FIXED, product="there")
+    after = kept(tmp_path)
+    assert after.node == before.node
+    assert (after.generation - before.generation) % 64 not in (0, 1)
+
+
+def test_steady_stays_ahead_of_the_mark_of_a_copied_state(tmp_path: Path) -> None:
+    """Unlike that of another host, whose state is set aside: nothing is held, nor goes back."""
+    ahead = Clock().now() + 100 * TICKS_PER_SECOND
+    keep(tmp_path, steady=ahead, product="here")
+    begin(tmp_path, product="there")
+    assert kept(tmp_path).steady >= ahead
+    assert kept(tmp_path).marks.items() >= STATE.marks.items()
+    assert not list(tmp_path.glob("state.unusable-*"))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    clock, cont = tmp_path / "clock.txt", tmp_path / "clock-cont.txt"
+    monkeypatch.setattr(startup, "LIBUUID_CLOCK", clock)
+    monkeypatch.setattr(startup, "LIBUUID_CONT", cont)
+    return clock, cont
+
+
+@pytest.mark.parametrize(
+    ("clock_ahead", "cont_ahead", "floor"),
+    [
+        (-(10**7), 10**7, 10**7),
+        (10**7, -(10**7), 10**7),
+        (5, DAY, DAY),
+        (5, DAY + 1, 5),
+        (-5, DAY + 1, 0),
+    ],
+)
+def test_a_fixed_node_begins_past_the_later_mark_of_libuuid(
+    files: tuple[Path, Path], tmp_path: Path, clock_ahead: int, cont_ahead: int, floor: int
+) -> None:
+    now = CLOCK_MARK - clock_ahead
+    clock, cont = files
+    clock.write_bytes(CLOCK_FILE)
+    cont.write_bytes(f"cont: {now + cont_ahead - UNIX_EPOCH}\n".encode())
+    timelines, _ = begin(tmp_path, FIXED, utc=(now - UNIX_EPOCH) * 100)
+    assert kept(tmp_path).floor == now + floor
+    assert timelines.utc.node.fixed
+
+
+IMPORTING = """
+import time
+from pathlib import Path
+from tests.rig import Daemon
+
+unix = time.time_ns() // 100
+folder = Path("/var/lib/libuuid")
+(folder / "clock.txt").write_text(f"clock: 1261 tv: {unix // 10**7:016d} 00000000 adj: 00000000\\n")
+mark = unix + 5 * 10**7
+(folder / "clock-cont.txt").write_text(f"cont: {mark:020d}\\n")
+with Daemon("--node=0x448899365732") as daemon, daemon.connect() as line:
+    print(*[said for said in daemon.lines if "what libuuid has used" in said], sep="\\n")
+    block = {}
+    while block.get("node") != bytes.fromhex("448899365732"):
+        block = line.call("take", "utc", 1000)
+    print(block["first"] - 0x01B21DD213814000 >= mark, block["clock_seq"] >> 8)
+"""
+
+
+@pytest.mark.system
+def test_a_daemon_repeats_nothing_of_libuuids() -> None:
+    command = in_private_mounts(sys.executable, "-c", IMPORTING)
+    clock, cont, last = output(*command, cwd=Path(uuidd.__file__).parents[1]).splitlines()
+    assert clock.startswith(
+        "uuidd: INFO: beginning after what libuuid has used: file=/var/lib/libuuid/clock.txt"
+    )
+    assert "file=/var/lib/libuuid/clock-cont.txt, " in cont
+    assert last == f"True {(0x1261 >> 8) + 32}"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_during_the_start_leaves_nothing_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    script = """
+import os, select, sys
+from uuidd.cli import main
+
+def pause(*_):
+    # After the socket and the pid file were made, and before the state is saved.
+    select.select = lambda *_: ([], [], [])
+    os.kill(os.getpid(), int(sys.argv[1]))
+
+select.select = pause
+sys.exit(main(sys.argv[2:]))
+"""
+    (tmp_path / "state").mkdir()
+    paths = [f"--socket={tmp_path}/s", f"--pid={tmp_path}/pid", f"--state={tmp_path}/state"]
+    words = [sys.executable, "-c", script, str(int(number)), "-F", *paths]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, "stopped: state saved" in done.stderr) == (0, True), done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]

@@ -46,6 +46,11 @@ SETTINGS_AS_METRICS = {
     *(f"uuidd_limit_{name}" for name in Limits.__dataclass_fields__),
 }
 
+Looks = list[dict[str, Any]]
+"""Each status that was looked at."""
+
+Values = Callable[[dict[str, Any]], Iterator[tuple[str, Any]]]
+
 
 def numbers(found: dict[str, Any], under: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each value of a status that is no text now, with the path of its names."""
@@ -61,31 +66,18 @@ def samples(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from re.findall(r"^(uuidd_\S+) (\S+)$", metrics.text(found), re.MULTILINE)
 
 
-class Seen:
-    """The values that each number and each metric of a daemon has had."""
+def names(looks: Looks, values: Values) -> set[str]:
+    return {name for look in looks for name, _ in values(look)}
 
-    def __init__(self, status: Callable[[], dict[str, Any]]) -> None:
-        self._status = status
-        self._looks: list[dict[str, Any]] = []
 
-    def look(self) -> None:
-        """Note what all of them are now."""
-        self._looks.append(self._status())
-
-    def names(self, values: Callable[[dict[str, Any]], Iterator[tuple[str, Any]]]) -> set[str]:
-        """Return the names of all that were seen."""
-        return {name for look in self._looks for name, _ in values(look)}
-
-    def constant(self, values: Callable[[dict[str, Any]], Iterator[tuple[str, Any]]]) -> set[str]:
-        """Return the names of those that were the same in all looks; what came has changed."""
-        looks = [dict(values(look)) for look in self._looks]
-        return {
-            name for name in self.names(values) if len({look.get(name, "") for look in looks}) < 2
-        }
+def constant(looks: Looks, values: Values) -> set[str]:
+    """Return the names of the values that were the same in all looks; what came has changed."""
+    seen = [dict(values(look)) for look in looks]
+    return {name for name in names(looks, values) if len({it.get(name, "") for it in seen}) < 2}
 
 
 @pytest.fixture
-async def seen(place: Path) -> Seen:
+async def looks(place: Path) -> Looks:
     """What was seen of a daemon to which everything happens that the status tells of."""
     engine = Engine(slow=0.01)
     reached = open_listener(place / "s")
@@ -100,27 +92,32 @@ async def seen(place: Path) -> Seen:
         unreachable=reached.unreachable,
     )
     inside = host.inside
-    seen = Seen(lambda: inside.report.status())
+    looks: Looks = []
+
+    def look() -> None:
+        looks.append(inside.report.status())
+
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(Listener())
         nursery = await stack.enter_async_context(trio.open_nursery())
         served = Serving(inside, listener)
         for task in (served.run, inside.saver.run, inside.trust.run, inside.clones.run):
             nursery.start_soon(task)
-        seen.look()
+        look()
         inside.quality = GOOD
         await stack.enter_async_context(host.running())
-        await live(inside, engine, host, served, seen)
+        await live(inside, engine, host, served, look)
         (place / "s").unlink()
-        seen.look()
+        look()
         nursery.cancel_scope.cancel()
     reached.close()
     page.close()
-    return seen
+    return looks
 
 
-async def live(inside: Inside, engine: Engine, host: Host, served: Serving, seen: Seen) -> None:
-    """Let everything happen, and look."""
+async def live(
+    inside: Inside, engine: Engine, host: Host, served: Serving, look: Callable[[], None]
+) -> None:
     with somebody():
         # The last of them is one too many.
         one, libuuids, wrong, rejected = (served.connect() for _ in range(4))
@@ -135,43 +132,43 @@ async def live(inside: Inside, engine: Engine, host: Host, served: Serving, seen
         await libuuids.receive(20)
         await wrong.send(libuuid.pack_request(libuuid.Op.BULK_TIME_UUID, MAX_BLOCK + 1))
         await wrong.rest()
-        seen.look()
+        look()
         await trio.sleep(0.5)
         await one.call("take", "utc", 1)
-        seen.look()
+        look()
         # The disk hangs, and then it fails.
         inside.disk.gate = trio.Event()
         await trio.sleep(HOUR)
         await one.call("take", "utc", 1)
-        seen.look()
+        look()
         inside.disk.gate.set()
         inside.disk.gate = None
         await trio.sleep(HOUR)
         inside.disk.broken = True
         await one.call("take", "utc", 1)
         await trio.sleep(30)
-        seen.look()
+        look()
         inside.disk.broken = False
         await trio.sleep(30)
         # The clock is set.
         inside.wall.step(HOUR)
         await one.call("take", "utc", 1)
         await one.call("lease")
-        seen.look()
+        look()
         inside.wall.step(-HOUR / 2)
         await one.call("take", "utc", 1)
         await one.call("lease")
-        seen.look()
+        look()
         # The fleet's engine is away, and then another host has the number.
         engine.away = "no answer"
         await trio.sleep(WINDOW)
-        seen.look()
+        look()
         engine.away = ""
         await trio.sleep(WINDOW)
         assert host.number is not None
         engine.steal(host.number)
         await trio.sleep(WINDOW)
-        seen.look()
+        look()
         # The kernel does not pass the page.
         page, inside.leasing.page = inside.leasing.page, -1
         with somebody():
@@ -179,22 +176,22 @@ async def live(inside: Inside, engine: Engine, host: Host, served: Serving, seen
         async with another:
             await another.call("lease")
         inside.leasing.page = page
-        seen.look()
+        look()
         # The machine is cloned.
         await awaited(inside.clones.renew())
         await trio.sleep(60)
-        seen.look()
+        look()
 
 
-async def test_each_number_of_the_status_changes(seen: Seen) -> None:
+async def test_each_number_of_the_status_changes(looks: Looks) -> None:
     """All but the settings, so that a number which is always 0 is found."""
-    assert seen.constant(numbers) == SETTINGS
+    assert constant(looks, numbers) == SETTINGS
     assert {
         "requests.rpc.refused.bad_params",
         "requests.libuuid.refused.malformed",
         "leases.refused.steady",
-    } <= seen.names(numbers)
+    } <= names(looks, numbers)
 
 
-async def test_each_metric_changes(seen: Seen) -> None:
-    assert seen.constant(samples) == SETTINGS_AS_METRICS
+async def test_each_metric_changes(looks: Looks) -> None:
+    assert constant(looks, samples) == SETTINGS_AS_METRICS

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.tools import run
 
 pytestmark = pytest.mark.process
 
@@ -69,46 +70,21 @@ def inherit(folder: Path, kind: str, *, pid: str = "own", fds: str = "1", names:
 
     It fails, and so does the test, if a descriptor that was refused is no longer open.
     """
-    result = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "ignore::ResourceWarning",
-            "-c",
-            CHILD,
-            kind,
-            pid,
-            fds,
-            names,
-            str(folder),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.stderr == ""
-    (line,) = result.stdout.splitlines()
+    quiet = ("-W", "ignore::ResourceWarning")
+    done = run(sys.executable, *quiet, "-c", CHILD, kind, pid, fds, names, folder)
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
     return line
-
-
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder whose path is short, as sockets want it."""
-    return tmp_path_factory.mktemp("d")
-
-
-def test_a_listening_socket_is_served(folder: Path) -> None:
-    assert inherit(folder, "good") == "3 True False"
 
 
 @pytest.mark.parametrize(
     ("fds", "names", "more"),
     [("1", "uuidd.socket", ""), ("1", "", ""), ("2", "uuidd.socket:kmsg", " and 4")],
 )
-def test_the_kernels_log_is_told_from_the_socket_by_its_name(
-    folder: Path, fds: str, names: str, more: str
+def test_a_listening_socket_is_served_and_the_kernels_log_is_told_from_it_by_its_name(
+    place: Path, fds: str, names: str, more: str
 ) -> None:
-    assert inherit(folder, "good", fds=fds, names=names) == f"3 True False{more}"
+    assert inherit(place, "good", fds=fds, names=names) == f"3 True False{more}"
 
 
 OTHERS = (
@@ -131,5 +107,5 @@ UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= w
         ("nothing", "own", "1", "descriptor 3, passed by systemd, is not a socket"),
     ],
 )
-def test_anything_else_is_refused(folder: Path, kind: str, pid: str, fds: str, line: str) -> None:
-    assert inherit(folder, kind, pid=pid, fds=fds) == line
+def test_anything_else_is_refused(place: Path, kind: str, pid: str, fds: str, line: str) -> None:
+    assert inherit(place, kind, pid=pid, fds=fds) == line

@@ -8,6 +8,7 @@ MAC is unique can still pass it as a number.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -48,10 +49,6 @@ class _Interface:
     mac: str
     fault: str
 
-    def node(self) -> Node:
-        """Return its MAC as a node whose source names the interface."""
-        return Node(_number(self.mac), f"mac {_printable(self.name)}")
-
     def __str__(self) -> str:
         return f"{_printable(self.name)} ({self.fault or f'{self.mac}, usable'})"
 
@@ -76,14 +73,27 @@ def choose(
     Raises Refused for anything else, for an interface that this host does not have (the error
     lists those that it has), and for an interface whose MAC other hosts may have too.
     """
-    form, colon, value = spec.partition(":")
+    form, colon, name = spec.partition(":")
     if spec == "random":
         return None
-    if spec == "mac":
-        return _first_mac(spec, _interfaces(net, _allowed(adapters)))
-    if colon and form == "mac":
-        return _mac_of(spec, value, _interfaces(net, _allowed(adapters)))
-    return Node(_given(spec), "given")
+    if form != "mac":
+        return Node(_given(spec), "given")
+    found = _interfaces(net, adapters)
+    there_are = f"there are: {', '.join(map(str, found)) or 'none'}"
+    for interface in found:
+        if interface.name == name if colon else not interface.fault:
+            break
+    else:
+        if colon:
+            raise _refusal(spec, f"there is no such interface; {there_are}")
+        raise _refusal(spec, f"no interface has a usable MAC; {there_are}; {_WAY_OUT}")
+    if interface.fault:
+        raise _refusal(
+            spec,
+            f"{interface} cannot give the node, which must be a universally administered"
+            f" unicast MAC; {_WAY_OUT}",
+        )
+    return Node(_number(interface.mac), f"mac {_printable(interface.name)}")
 
 
 def _given(spec: str) -> int:
@@ -104,36 +114,6 @@ def _refusal(spec: str, problem: str) -> Refused:
     return Refused(f"--node {spec!r}: {problem}")
 
 
-def _first_mac(spec: str, interfaces: list[_Interface]) -> Node:
-    for interface in interfaces:
-        if not interface.fault:
-            return interface.node()
-    raise _refusal(
-        spec, f"no interface has a usable MAC; there are: {_listed(interfaces)}; {_WAY_OUT}"
-    )
-
-
-def _mac_of(spec: str, name: str, interfaces: list[_Interface]) -> Node:
-    for interface in interfaces:
-        if interface.name == name:
-            return _usable(spec, interface).node()
-    raise _refusal(spec, f"there is no such interface; there are: {_listed(interfaces)}")
-
-
-def _usable(spec: str, interface: _Interface) -> _Interface:
-    if interface.fault:
-        raise _refusal(
-            spec,
-            f"{interface} cannot give the node, which must be a universally administered"
-            f" unicast MAC; {_WAY_OUT}",
-        )
-    return interface
-
-
-def _listed(interfaces: list[_Interface]) -> str:
-    return ", ".join(map(str, interfaces)) or "none"
-
-
 def _name(adapter: Adapter) -> str:
     """Return the interface's own name: an address may have a label instead, as ``eth0:1``."""
     return adapter.name.partition(":")[0]
@@ -144,21 +124,17 @@ def _printable(text: str) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
-def _allowed(adapters: Adapters) -> Iterable[Adapter]:
-    """Return the adapters; none in a sandbox without netlink, where MACs can still be read."""
-    try:
-        return list(adapters())
-    except (OSError, UnicodeError):  # UnicodeError: ifaddr decodes every name as UTF-8
-        return []
-
-
-def _interfaces(net: Path, adapters: Iterable[Adapter]) -> list[_Interface]:
+def _interfaces(net: Path, adapters: Adapters) -> list[_Interface]:
     """Return all interfaces in the order of the kernel's index; those without one last, by name."""
     folders = _folders(net)
+    names = set(folders)
+    # In a sandbox without netlink, MACs can still be read. ifaddr decodes every name as UTF-8.
+    with contextlib.suppress(OSError, UnicodeError):
+        names |= set(map(_name, adapters()))
     found = [
         # Only a name that the folder itself lists becomes part of a path.
         _interface(net, name) if name in folders else _Interface(name, None, "", "no MAC")
-        for name in folders | set(map(_name, adapters))
+        for name in names
     ]
     return sorted(found, key=lambda each: (each.index is None, each.index or 0, each.name))
 

@@ -6,6 +6,7 @@ See credentials(7).
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pwd
 import re
@@ -170,9 +171,6 @@ def become(to: User) -> None:
     """
     if os.geteuid() == to.uid and os.getuid() == to.uid:
         return
-    # Imported here, so that a service does not wait for it.
-    import ctypes
-
     try:
         os.initgroups(to.name, to.gid)
         os.setresgid(to.gid, to.gid, to.gid)

@@ -116,7 +116,7 @@ def open_listener(path: Path) -> Listener:
             if sock.getsockname():
                 path.unlink()
             sock.close()
-            raise _unmade(path, error.errno) from error
+            raise _unusable(path, "made", error.errno) from error
         finally:
             os.umask(old_mask)
         return Listener(sock, path)
@@ -132,11 +132,11 @@ def check_listener(path: Path) -> None:
     number = lacking(path.parent, os.W_OK | os.X_OK)
     if not is_there:
         if number:
-            raise _unmade(path, number)
+            raise _unusable(path, "made", number)
     elif lacks := lacking(path, os.W_OK):
-        raise _unasked(path, lacks)
+        raise _unusable(path, "connected to", lacks)
     elif number := number or irremovable(path):
-        raise _unremoved(path, number)
+        raise _unusable(path, "replaced", number)
 
 
 def _check_path(path: Path) -> bool:
@@ -150,26 +150,15 @@ def _check_path(path: Path) -> bool:
     return _is_there(path)
 
 
-def _unmade(path: Path, number: int | None) -> Refused:
-    # As in a volume that is bound into a container, and has the host's owner.
-    way = f" chown its folder to uid {os.geteuid()}, or" if number == EACCES else ""
+def _unusable(path: Path, done: str, number: int | None) -> Refused:
+    """Return the refusal of a socket that cannot be *done*."""
+    way = " remove it, or"
+    if done == "made":
+        # As in a volume that is bound into a container, and has the host's owner.
+        way = f" chown its folder to uid {os.geteuid()}, or" if number == EACCES else ""
     return Refused(
-        f"the socket {path} cannot be made: {os.strerror(number or 0)};{way} name another with"
+        f"the socket {path} cannot be {done}: {os.strerror(number or 0)};{way} name another with"
         " --socket"
-    )
-
-
-def _unasked(path: Path, number: int | None) -> Refused:
-    return Refused(
-        f"the socket {path} cannot be connected to: {os.strerror(number or 0)}; remove it,"
-        " or name another with --socket"
-    )
-
-
-def _unremoved(path: Path, number: int | None) -> Refused:
-    return Refused(
-        f"the socket {path} cannot be replaced: {os.strerror(number or 0)}; remove it, or"
-        " name another with --socket"
     )
 
 
@@ -244,7 +233,7 @@ def _clear(path: Path) -> None:
             # The queue of its socket is full, so a daemon holds it.
             raise Refused(f"a daemon is listening at {path}; stop that one first") from None
         except OSError as error:
-            raise _unasked(path, error.errno) from error
+            raise _unusable(path, "connected to", error.errno) from error
         else:
             pid = peer_pid(probe)
             if pid == 1 and SYSTEMD.exists():
@@ -259,7 +248,7 @@ def _clear(path: Path) -> None:
     try:
         path.unlink()
     except OSError as error:
-        raise _unremoved(path, error.errno) from error
+        raise _unusable(path, "replaced", error.errno) from error
 
 
 def _place(sock: socket.socket) -> Path | None:

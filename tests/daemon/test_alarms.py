@@ -222,13 +222,16 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def put(content: bytes, *names: str) -> Callable[[Path], None]:
+def vmclock_of(host: Path) -> VmClock:
+    return VmClock(host / "vmclock0")
 
-    def act(host: Path) -> None:
-        for name in names:
-            (host / name).write_bytes(content)
 
-    return act
+def log_of(_: Path) -> KernelLog:
+    return kernel_log()
+
+
+def passed_log(_: Path) -> KernelLog:
+    return kernel_log(os.open("/dev/null", os.O_RDONLY))
 
 
 def without_driver(host: Path) -> None:
@@ -236,57 +239,57 @@ def without_driver(host: Path) -> None:
     (host / "drivers" / "module").symlink_to(host)
 
 
+Open = Callable[[Path], object]
+
+
 @pytest.mark.parametrize(
-    ("change", "denied", "vmclock", "log", "passed"),
+    ("opened", "change", "why"),
     [
         # As where PrivateDevices= hides them.
-        (put(b""), False, "no {}/vmclock0", "no {}/kmsg", "{}/kmsg is not the kernel's log here"),
-        (without_driver, False, "no {}/vmclock0", "no vmgenid device", "no vmgenid device"),
-        (
-            # As for other users than root where kernel.dmesg_restrict is set. Root may read all.
-            *(put(b"", "vmclock0", "kmsg"), True),
-            "{}/vmclock0 cannot be read: Operation not permitted",
-            "{}/kmsg cannot be read: Operation not permitted",
-            "{}/kmsg is not the kernel's log here",
-        ),
+        (vmclock_of, str, "no {}/vmclock0"),
+        (log_of, str, "no {}/kmsg"),
+        *((log, without_driver, "no vmgenid device") for log in (log_of, passed_log)),
+        # As in containers of systemd-nspawn.
+        (log_of, lambda host: (host / "kmsg").touch(), "{}/kmsg is not the kernel's log here"),
+        (passed_log, str, "{}/kmsg is not the kernel's log here"),
         *(
             (
-                # As in containers of systemd-nspawn.
-                *(put(content, "vmclock0", "kmsg"), False),
-                "{}/vmclock0 has no page of a vmclock" if len(content) == 4096 else "{}/vmclock0",
-                "{}/kmsg is not the kernel's log here",
-                "{}/kmsg is not the kernel's log here",
+                vmclock_of,
+                lambda host, content=content: (host / "vmclock0").write_bytes(content),
+                f"{{}}/vmclock0 {why}",
             )
-            for content in (b"", b"VCLK", bytes(4096), b"KLCV".ljust(4096))
+            for content, why in (
+                (b"", "cannot be mapped: "),
+                (b"VCLK", "cannot be mapped: "),
+                (bytes(4096), "has no page of a vmclock"),
+                (b"KLCV".ljust(4096), "has no page of a vmclock"),
+            )
         ),
     ],
 )
 def test_a_signal_that_is_not_there_is_told_and_leaves_no_descriptor(
-    host: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[Path], None],
-    denied: bool,
-    vmclock: str,
-    log: str,
-    passed: str,
+    host: Path, opened: Open, change: Open, why: str
 ) -> None:
+    change(host)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(NoSignal) as lack:
+        opened(host)
+    assert str(lack.value).startswith(why.format(host))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(("opened", "name"), [(vmclock_of, "vmclock0"), (log_of, "kmsg")])
+def test_no_right_to_a_signal_is_told(
+    host: Path, monkeypatch: pytest.MonkeyPatch, opened: Open, name: str
+) -> None:
+    """As for other users than root where kernel.dmesg_restrict is set. Root may read all."""
+
     def refuse(*_: object) -> int:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    change(host)
-    before = len(os.listdir("/proc/self/fd"))
-    given = os.open("/dev/null", os.O_RDONLY)
-    if denied:
-        monkeypatch.setattr(os, "open", refuse)
-    for signal, told in (
-        (lambda: VmClock(host / "vmclock0"), vmclock),
-        (kernel_log, log),
-        (lambda: kernel_log(given), passed),
-    ):
-        with pytest.raises(NoSignal) as lack:
-            signal()
-        assert str(lack.value).startswith(told.format(host))
-    assert len(os.listdir("/proc/self/fd")) == before
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(NoSignal, match=f"^{host}/{name} cannot be read: Operation not permitted$"):
+        opened(host)
 
 
 async def test_the_daemon_renews_at_the_kernels_news(kernel: Log) -> None:

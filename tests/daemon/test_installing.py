@@ -62,15 +62,6 @@ def test_all_files_are_put_in_place_and_the_service_starts_this_program(tmp_path
     assert {(tmp_path / place).stat().st_mode & 0o777 for place in FILES.values()} == {0o644}
 
 
-def test_by_default_it_is_the_program_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "prefix", "/srv/env")
-    install(tmp_path)
-    unit = (tmp_path / FILES["uuidd.service"]).read_text()
-    assert "\nExecStart=/srv/env/bin/uuidd --socket-activation " in unit
-
-
 def test_the_administrators_options_are_kept(tmp_path: Path) -> None:
     default, unit = tmp_path / FILES["default"], tmp_path / FILES["uuidd.service"]
     put(tmp_path)
@@ -229,7 +220,7 @@ def test_the_command_says_what_it_did_and_what_comes_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once the units are enabled, a restart of the service is all that a new version needs."""
-    monkeypatch.setattr(sys, "prefix", "/opt/uuidd")
+    monkeypatch.setattr(sys, "prefix", "/srv/env")
 
     def steps(*words: str) -> str:
         assert main(["install-units", f"--prefix={tmp_path}", *words]) == 0
@@ -239,6 +230,8 @@ def test_the_command_says_what_it_did_and_what_comes_next(
         return then
 
     all_steps = steps()
+    unit = (tmp_path / FILES["uuidd.service"]).read_text()
+    assert "\nExecStart=/srv/env/bin/uuidd --socket-activation " in unit
     assert "systemctl daemon-reload" in all_steps
     assert "systemctl enable" in all_steps
     assert steps() == all_steps

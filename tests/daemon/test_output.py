@@ -92,7 +92,7 @@ def test_a_daemon_with_a_closed_descriptor_serves_and_ends_well(
     state, path = tmp_path / "state", tmp_path / "s"
     state.mkdir()
     started = f"""
-        "$@" -F --socket={path} --state={state} {closed} & daemon=$!
+        "$@" -F -T 60 --socket={path} --state={state} {closed} & daemon=$!
         for _ in $(seq 1000); do [ -S {path} ] && break; sleep 0.01; done
         "$@" -t --socket={path} && kill $daemon && wait $daemon
     """

@@ -35,6 +35,11 @@ OPENED = [
     ),
     ("node changed", 0, "WARNING", "the node and the clock sequence were changed"),
     (
+        *("the state was copied", 0, "WARNING"),
+        "another machine saved the state: the machine-id is the same, and the product UUID differs;"
+        " the clock sequence was changed, and so was the node unless it is fixed",
+    ),
+    (
         *("no save within 0.8 s (100 % full)", 0, "WARNING"),
         "v1 and v6 come from a volatile node (no save within 0.8 s (100 % full))",
     ),

@@ -6,10 +6,10 @@ import os
 import select
 import signal
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import pytest
 
 from tests.rig import PATIENCE, Daemon, until
@@ -101,17 +101,6 @@ def test_a_stop_that_cannot_save_is_a_failure(daemon: Daemon, put: Any, why: str
     assert saved_mark(daemon) >= mark
 
 
-def test_a_failing_disk_turns_it_volatile_and_back(daemon: Daemon) -> None:
-    own = take(daemon)["node"]
-    (daemon.state / "state.new").mkdir()
-    with daemon.connect() as connection:
-        until(lambda: connection.call("take", "utc", 1)["node"] != own)
-        (daemon.state / "state.new").rmdir()
-        # The volatile node ends with the save that makes it needless, not with the next request.
-        until(lambda: not connection.call("status")["saves"]["failing"])
-        assert connection.call("status")["volatile"] is False
-
-
 def test_an_idle_daemon_neither_wakes_up_nor_writes(daemon: Daemon) -> None:
     pid = daemon.process.pid
     with daemon.connect() as connection:
@@ -139,24 +128,13 @@ def test_a_removed_socket_is_told_while_requests_go_on(daemon: Daemon) -> None:
         assert connection.call("status")["unreachable"] == line
 
 
-def test_a_second_signal_does_not_break_off_the_stop(daemon: Daemon) -> None:
-    with daemon.connect() as connection:
-        # Replies that are not read hold the stop up.
-        connection.sock.sendall(msgpack.packb([0, 1, "make", ["v7", 1000]]) * 3)
-        assert connection.sock.recv(1)
-        daemon.process.send_signal(signal.SIGTERM)
-        until(lambda: any("stopping:" in each for each in daemon.lines))
-        daemon.process.send_signal(signal.SIGINT)
-        assert daemon.process.wait(PATIENCE) == 0
-    until(lambda: any("stopped: state saved" in each for each in daemon.lines))
-
-
 def test_signals_until_its_last_moment_do_not_break_off_the_stop() -> None:
     with Daemon(fresh=True) as daemon:
         with daemon.connect() as connection:
             # The thread that saves lasts longer than the handlers of the signals.
             until(lambda: take(daemon) and connection.call("status")["saves"]["done"] > 1)
+        numbers = cycle([signal.SIGTERM, signal.SIGINT])
         while daemon.process.poll() is None:
-            daemon.process.send_signal(signal.SIGTERM)
+            daemon.process.send_signal(next(numbers))
             wait(0.0003)
         assert daemon.process.wait(PATIENCE) == 0

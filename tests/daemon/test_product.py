@@ -100,14 +100,6 @@ def test_the_credential_of_the_service_comes_first(
     assert product_hash() == product_hash([path])
 
 
-@pytest.mark.parametrize(("before", "after"), [("", "here"), ("here", ""), ("", "")])
-def test_a_product_that_is_not_known_is_no_other(before: str, after: str) -> None:
-    """The user of a start may not be allowed to read it, and earlier formats had none."""
-    state = replace(STATE, product=before)
-    assert not state.copied_to(after)
-    assert state.copied_to("there") == bool(before)
-
-
 IN_USE = (
     "the machine that saved the state has worker number 5 too; if it still runs, start uuidd here"
     " with another --worker, or Snowflakes repeat"

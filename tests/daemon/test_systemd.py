@@ -1,111 +1,118 @@
 from __future__ import annotations
 
-import sys
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.tools import run
-
-pytestmark = pytest.mark.process
-
-CHILD = """
-import os, socket, sys
-from uuidd.refused import Refused
+from tests.tools import refusal
+from uuidd import systemd
 from uuidd.systemd import inherited_kernel_log, inherited_socket
 
-kind, pid, fds, names, folder = sys.argv[1:]
-path = folder + "/s"
-unix, inet, stream, datagram = (
-    socket.AF_UNIX, socket.AF_INET, socket.SOCK_STREAM, socket.SOCK_DGRAM
-)
-if kind == "file":
-    passed = os.open(path, os.O_CREAT | os.O_RDWR)
-elif kind == "nothing":
-    passed = -1
-else:
-    family = inet if kind == "inet" else unix
-    sock = socket.socket(family, datagram if kind == "datagram" else stream)
-    if kind == "inet":
-        sock.bind(("127.0.0.1", 0))
-    elif kind != "unbound":
-        sock.bind(path)
-    if kind in ("good", "inet"):
+FD = 200
+"""Stands for the first descriptor that systemd passes, which is in use here."""
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Pass descriptors as systemd does, until the end of the test."""
+    monkeypatch.setattr(systemd, "FIRST_FD", FD)
+
+    def passed(*descriptors: int, **variables: str) -> None:
+        for number, fd in enumerate(descriptors, FD):
+            os.dup2(fd, number)
+            os.close(fd)
+        variables = {"PID": str(os.getpid()), "FDS": "1", "FDNAMES": "", **variables}
+        for name, value in variables.items():
+            monkeypatch.setenv(f"LISTEN_{name}", value)
+            if not value:
+                monkeypatch.delenv(f"LISTEN_{name}")
+
+    yield passed
+    for fd in (FD, FD + 1):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+def unix(
+    path: Path, kind: int = socket.SOCK_STREAM, *, bound: bool = True, listens: bool = True
+) -> int:
+    """Return the descriptor of a Unix socket."""
+    sock = socket.socket(socket.AF_UNIX, kind)
+    if bound:
+        sock.bind(str(path))
+    if listens:
         sock.listen()
-    passed = sock.detach()
-if passed >= 0 and passed != 3:
-    os.dup2(passed, 3)
-if passed < 0:
-    os.closerange(3, 4)
-else:
-    os.set_inheritable(3, True)
-if pid != "unset":
-    os.environ["LISTEN_PID"] = str(os.getpid()) if pid == "own" else pid
-if fds != "unset":
-    os.environ["LISTEN_FDS"] = fds
-if names:
-    os.dup2(2, 4)
-    os.environ["LISTEN_FDNAMES"] = names
-try:
-    served = inherited_socket()
-except Refused as error:
-    print(error)
-    served = None
-if served is None:
-    if passed >= 0:
-        os.fstat(3)
-else:
-    log = inherited_kernel_log()
-    more = [] if log is None else ["and", log]
-    print(served.fileno(), served.getsockname() == path, served.get_inheritable(), *more)
-    served.setblocking(False)
-    caller = socket.socket(unix)
-    caller.connect(path)
-    served.accept()
-"""
-
-
-def inherit(folder: Path, kind: str, *, pid: str = "own", fds: str = "1", names: str = "") -> str:
-    """Return the line that a process says about what it was passed as descriptor 3.
-
-    It fails, and so does the test, if a descriptor that was refused is no longer open.
-    """
-    quiet = ("-W", "ignore::ResourceWarning")
-    done = run(sys.executable, *quiet, "-c", CHILD, kind, pid, fds, names, folder)
-    assert done.stderr == ""
-    (line,) = done.stdout.splitlines()
-    return line
+    return sock.detach()
 
 
 @pytest.mark.parametrize(
-    ("fds", "names", "more"),
-    [("1", "uuidd.socket", ""), ("1", "", ""), ("2", "uuidd.socket:kmsg", " and 4")],
+    ("fds", "names", "log"),
+    [("1", "uuidd.socket", None), ("1", "", None), ("2", "uuidd.socket:kmsg", FD + 1)],
 )
 def test_a_listening_socket_is_served_and_the_kernels_log_is_told_from_it_by_its_name(
-    place: Path, fds: str, names: str, more: str
+    place: Path, passed: Callable[..., None], fds: str, names: str, log: int | None
 ) -> None:
-    assert inherit(place, "good", fds=fds, names=names) == f"3 True False{more}"
+    passed(unix(place / "s"), os.open(os.devnull, os.O_RDONLY), FDS=fds, FDNAMES=names)
+    with inherited_socket() as served, socket.socket(socket.AF_UNIX) as caller:
+        assert (served.fileno(), served.getsockname()) == (FD, str(place / "s"))
+        assert not served.get_inheritable()
+        assert inherited_kernel_log() == log
+        assert os.get_inheritable(FD + 1) == (log is None)
+        caller.connect(str(place / "s"))
+        served.accept()[0].close()
+
+
+ONE = "exactly one socket is served (see uuidd.socket)"
 
 
 OTHERS = (
     "no socket was passed (LISTEN_PID is not ours); start through uuidd.socket, or without"
     " --socket-activation"
 )
-COUNTS = ["0", "2", "01", "x", "9" * 12]
-ONE = "exactly one socket is served (see uuidd.socket)"
-UNFIT = "descriptor 3 is not a listening Unix stream socket; use ListenStream= with a path"
 
 
 @pytest.mark.parametrize(
-    ("kind", "pid", "fds", "line"),
+    ("name", "value", "line"),
     [
-        *(("good", pid, "1", OTHERS) for pid in ("unset", "1", "x")),
-        *(("good", "own", fds, f"LISTEN_FDS is {fds!r}; {ONE}") for fds in COUNTS),
-        ("good", "own", "unset", f"LISTEN_FDS is ''; {ONE}"),
-        *((kind, "own", "1", UNFIT) for kind in ("datagram", "unbound", "bound", "inet")),
-        ("file", "own", "1", "descriptor 3, passed by systemd, is not a socket"),
-        ("nothing", "own", "1", "descriptor 3, passed by systemd, is not a socket"),
+        *(("PID", pid, OTHERS) for pid in ("", "1", "x")),
+        *(
+            ("FDS", fds, f"LISTEN_FDS is {fds!r}; {ONE}")
+            for fds in ("", "0", "2", "01", "x", "9" * 12)
+        ),
     ],
 )
-def test_anything_else_is_refused(place: Path, kind: str, pid: str, fds: str, line: str) -> None:
-    assert inherit(place, kind, pid=pid, fds=fds) == line
+def test_other_variables_than_of_one_socket_are_refused(
+    place: Path, passed: Callable[..., None], name: str, value: str, line: str
+) -> None:
+    passed(unix(place / "s"), **{name: value})
+    assert refusal(inherited_socket) == line
+    os.fstat(FD)
+
+
+UNFIT = f"descriptor {FD} is not a listening Unix stream socket; use ListenStream= with a path"
+NO_SOCKET = f"descriptor {FD}, passed by systemd, is not a socket"
+
+
+@pytest.mark.parametrize(
+    ("make", "line"),
+    [
+        (lambda path: unix(path, socket.SOCK_DGRAM, listens=False), UNFIT),
+        (lambda path: unix(path, bound=False, listens=False), UNFIT),
+        (lambda path: unix(path, listens=False), UNFIT),
+        (lambda _: socket.create_server(("127.0.0.1", 0)).detach(), UNFIT),
+        (lambda path: os.open(path, os.O_CREAT | os.O_RDWR), NO_SOCKET),
+        (None, NO_SOCKET),
+    ],
+    ids=["datagram", "unbound", "bound", "inet", "file", "nothing"],
+)
+def test_another_descriptor_is_refused_and_left_open(
+    place: Path, passed: Callable[..., None], make: Callable[[Path], int] | None, line: str
+) -> None:
+    passed(*([] if make is None else [make(place / "s")]))
+    assert refusal(inherited_socket) == line
+    if make is not None:
+        os.fstat(FD)

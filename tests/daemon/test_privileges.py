@@ -224,7 +224,8 @@ def test_a_folder_is_handed_over_beside_states_set_aside_and_a_disks_own_folder(
 
 @as_root
 def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
-    other, link = tmp_path / "shadow", tmp_path / "link"
+    # The user could go on with a link in a folder that the user can reach.
+    other, link = tmp_path / "shadow", state.with_name("link")
     other.write_text("x")
     (state / "state").unlink()
     (state / "state").symlink_to(other)

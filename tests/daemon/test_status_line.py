@@ -114,6 +114,19 @@ async def test_trouble_is_told() -> None:
         assert line().endswith("; the steady kinds are 100 s ahead of UTC")
 
 
+async def test_the_status_shows_what_was_chosen() -> None:
+    inside = Inside(worker=101, epoch=1_420_070_400_000, max_lead=7.5, rollback="wait")
+    status = inside.report.status()
+    chosen = {name: status["steady"][name] for name in ("worker", "epoch", "max_lead", "rollback")}
+    assert chosen == {
+        "worker": 101,
+        "epoch": 1_420_070_400_000,
+        "max_lead": 7.5,
+        "rollback": "wait",
+    }
+    assert status["full_on"]["snowflake"] == "2084-09-06"
+
+
 async def test_what_keeps_clients_or_the_clock_away_is_told() -> None:
     inside = Inside(
         unreachable=lambda: "unreachable: gone",

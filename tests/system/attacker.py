@@ -28,16 +28,12 @@ import msgpack
 
 from tests.forks import Program
 from tests.rig import PATIENCE, Connection
-from uuidd.cli import main as uuidd
 
 UNIX_EPOCH = 0x01B2_1DD2_1381_4000
 """The tick at which Unix time begins."""
 
 LIFETIME = 180
 """Seconds after which an actor ends, whatever became of its test."""
-
-FIRST_BYTES = {"nothing": b"", "zeros": bytes(4096), "noise": bytes(range(256)) * 256}
-"""What follows each first byte that there is."""
 
 HALVES = (b"", b"\x94\x00", b"\x04\x01")
 """The begin of a request: nothing, half of one of rpc's, half of one of libuuid's."""
@@ -116,29 +112,6 @@ def connected(path: Path) -> socket.socket:
     return sock
 
 
-def libuuid(path: Path, request: bytes) -> bytes:
-    """Return the whole reply to a request of libuuid's, "" when there is none."""
-    reply = b""
-    with connected(path) as sock, contextlib.suppress(ConnectionError):
-        sock.sendall(request)
-        while more := sock.recv(65536):
-            reply += more
-    return reply
-
-
-def bulk(path: Path, count: int, seen: Seen) -> bool:
-    """Ask as libuuid does for *count*, and note what comes; return whether anything did."""
-    asked = now()
-    reply = libuuid(path, b"\x04" + struct.pack("=i", count))
-    if not reply:
-        return False
-    size, first, echo = struct.unpack("=i16si", reply)
-    assert (size, echo) == (20, count)
-    made = uuid.UUID(bytes=first)
-    seen.add(asked, made.time, max(1, count), made.clock_seq, made.node)
-    return True
-
-
 def goes_on() -> bool:
     """Whether the test lets this process go on."""
     return not select.select([sys.stdin], [], [], 0)[0]
@@ -150,45 +123,47 @@ def at_work() -> None:
     sys.stdout.flush()
 
 
-# --- roles
+def asked_by_libuuid(path: Path, count: int) -> tuple[int, socket.socket]:
+    """Ask as libuuid does for *count*; return when that was, and what the reply comes over."""
+    asked, sock = now(), connected(path)
+    with contextlib.suppress(ConnectionError):
+        sock.sendall(b"\x04" + struct.pack("=i", count))
+    return asked, sock
 
 
-def victim(path: Path, rounds: int, pause_ms: int) -> dict[str, Any]:
-    """Ask for ten ticks in either dialect, again and again; report how long each took.
+def bulk(asked: int, sock: socket.socket, count: int, seen: Seen) -> bool:
+    """Note what comes for *count*; return whether anything did."""
+    reply = b""
+    with sock, contextlib.suppress(ConnectionError):
+        while more := sock.recv(65536):
+            reply += more
+    if not reply:
+        return False
+    size, first, echo = struct.unpack("=i16si", reply)
+    assert (size, echo) == (20, count)
+    made = uuid.UUID(bytes=first)
+    seen.add(asked, made.time, max(1, count), made.clock_seq, made.node)
+    return True
 
-    In rpc over one connection, as libuuid does over a connection each.
+
+def victim(path: Path, rounds: int, count: int, whole: int) -> dict[str, Any]:
+    """Ask for *count* ticks by rpc, whole or not, and for ten as libuuid does, again and again.
+
+    In rpc over one connection, as libuuid does over a connection each. *slowest* is how many
+    seconds the slowest request took.
     """
-    seen, took, connected_in, refused = Seen(), [], [], 0
+    seen, slowest, refused = Seen(), 0.0, 0
     at_work()
     with Connection(path) as connection:
         for _ in range(rounds):
             begun, asked = time.monotonic(), now()
-            seen.add_result(asked, connection.call("take", "utc", 10))
+            seen.add_result(asked, connection.call("take", "utc", count, bool(whole)))
             between = time.monotonic()
-            refused += not bulk(path, 10, seen)
-            took.append(between - begun)
-            connected_in.append(time.monotonic() - between)
-            time.sleep(pause_ms / 1000)
-    return {"took": took, "connected": connected_in, "refused": refused, **seen.told()}
-
-
-def taker(path: Path, count: int, whole: int, times: int) -> dict[str, Any]:
-    """Take *count* ticks, whole or not, one request after the other; report what came, and when.
-
-    *slowest* is how many seconds the slowest request took.
-    """
-    seen, slowest, heard = Seen(), 0.0, set()
-    at_work()
-    with Connection(path) as connection:
-        for _ in range(times):
-            begun, asked = time.monotonic(), now()
-            _, _, error, result = connection.ask("take", "utc", count, bool(whole))
-            slowest = max(slowest, time.monotonic() - begun)
-            if error:
-                heard.add(error)
-            else:
-                seen.add_result(asked, result)
-    return {"slowest": slowest, "heard": sorted(heard), **seen.told()}
+            refused += not bulk(*asked_by_libuuid(path, 10), 10, seen)
+            slowest = max(slowest, between - begun, time.monotonic() - between)
+            # Not all at once, so that it meets more of what others do.
+            time.sleep(0.003)
+    return {"slowest": slowest, "refused": refused, **seen.told()}
 
 
 def silent(path: Path, count: int) -> None:
@@ -215,30 +190,6 @@ def idle(path: Path, count: int) -> dict[str, Any]:
         at_work()
         sys.stdin.read()
     return seen.told()
-
-
-def hoard(path: Path, count: int) -> dict[str, Any]:
-    """Try to open *count* connections, and hold them; report the answers to those refused."""
-    held, heard, closed = 0, set(), 0
-    with contextlib.ExitStack() as stack:
-        for _ in range(count):
-            connection = stack.enter_context(Connection(path))
-            try:
-                _, _, error, _ = connection.ask("take", "utc", 1)
-            except (EOFError, ConnectionError):
-                closed += 1
-            else:
-                held += error is None
-                heard |= {error} if error else set()
-        unanswered = libuuid(path, b"\x04" + struct.pack("=i", 1))
-        at_work()
-        sys.stdin.read()
-    return {
-        "held": held,
-        "heard": sorted(heard),
-        "closed": closed,
-        "libuuid": unanswered.hex(),
-    }
 
 
 def leases(path: Path, count: int) -> dict[str, Any]:
@@ -314,20 +265,10 @@ def bulks(path: Path, *counts: int) -> dict[str, Any]:
             at_work()
             begun = True
         for count in counts:
-            asked = now()
-            socks = [connected(path) for _ in range(8)]
-            for sock in socks:
-                with contextlib.suppress(ConnectionError):
-                    sock.sendall(b"\x04" + struct.pack("=i", count))
-            for sock in socks:
-                with sock, contextlib.suppress(ConnectionError):
-                    reply = sock.recv(64)
-                    if not reply:
-                        unanswered += 1
-                        continue
-                    made = uuid.UUID(bytes=reply[4:20])
-                    seen.add(asked, made.time, max(1, count), made.clock_seq, made.node)
-                    answered += 1
+            for asked, sock in [asked_by_libuuid(path, count) for _ in range(8)]:
+                came = bulk(asked, sock, count, seen)
+                answered += came
+                unanswered += not came
     return {"answered": answered, "unanswered": unanswered, **seen.told()}
 
 
@@ -344,25 +285,6 @@ def lingering(stack: contextlib.ExitStack, listener: socket.socket) -> socket.so
     return sock
 
 
-def heavy(stack: contextlib.ExitStack, mib: int) -> int:
-    """Return a memfd of *mib* MiB, all of them in use."""
-    fd = os.memfd_create("heavy")
-    stack.callback(os.close, fd)
-    for _ in range(mib):
-        os.write(fd, bytes(1 << 20))
-    return fd
-
-
-def watching(stack: contextlib.ExitStack, count: int) -> int:
-    """Return an epoll that watches *count* descriptors."""
-    watcher = stack.enter_context(select.epoll())
-    for _ in range(count):
-        fd = os.eventfd(0)
-        stack.callback(os.close, fd)
-        watcher.register(fd, select.EPOLLIN)
-    return watcher.fileno()
-
-
 FIRST = b"\x02"
 WHOLE = msgpack.packb([0, 1, "make", ["v4", 1]])
 
@@ -376,44 +298,34 @@ PASSED: dict[str, tuple[bytes, bytes]] = {
 """When a descriptor is passed: behind the first bytes, and along with the second."""
 
 
-def passing(path: Path, rounds: int, mib: int, watched: int) -> dict[str, int]:
-    """Pass descriptors whose close takes long, over connections of each sort of PASSED."""
-    with contextlib.ExitStack() as stack:
-        at_work()
-        told = pass_descriptors(stack, path, rounds, mib, watched)
-        sys.stdin.read()
-    return told
+def passing(path: Path, rounds: int) -> dict[str, int]:
+    """Pass descriptors whose close takes long, over connections of each sort of PASSED.
 
-
-def pass_descriptors(
-    stack: contextlib.ExitStack, path: Path, rounds: int, mib: int, watched: int
-) -> dict[str, int]:
-    """Do as ``passing`` does; report how often a descriptor was passed, and how often barred."""
+    Reports how often one was passed, and how often that was barred.
+    """
     passed = barred = 0
     # Where its own close is the last one it is this process that waits, until a signal comes.
     ends = time.monotonic() + LIFETIME
     signal.signal(signal.SIGALRM, lambda *_: None if time.monotonic() < ends else os._exit(1))
     signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
-    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    for _ in range(rounds):
-        for before, along in PASSED.values():
-            with contextlib.ExitStack() as ours:
-                slow = ours.enter_context(lingering(stack, listener))
-                fds = [slow.fileno()]
-                if not passed + barred:
-                    fds += [heavy(ours, mib), watching(ours, watched)]
+    at_work()
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for before, along in [*PASSED.values()] * rounds:
+            with lingering(stack, listener) as slow:
                 sock = stack.enter_context(connected(path))
                 try:
                     if before:
                         sock.sendall(before)
-                    socket.send_fds(sock, [along], fds)
+                    socket.send_fds(sock, [along], [slow.fileno()])
                     passed += 1
                 except OSError as error:
                     # Else it was closed upon before.
                     barred += error.errno == errno.EPERM
                     slow.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes(8))
-    signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdin.read()
     return {"passed": passed, "barred": barred}
 
 
@@ -480,80 +392,6 @@ def dripping(path: Path, count: int) -> int:
                     sock.recv(1)
         sys.stdin.read()
     return closed
-
-
-def first_bytes(path: Path) -> dict[str, str]:
-    """Send every first byte with each of FIRST_BYTES after it; report each end."""
-    found: dict[str, str] = {}
-    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
-        for name, rest in FIRST_BYTES.items():
-            for byte in range(256):
-                sock = stack.enter_context(connected(path))
-                with contextlib.suppress(ConnectionError):
-                    sock.sendall(bytes([byte]) + rest)
-                selector.register(sock, selectors.EVENT_READ, [f"{byte} {name}", "closed"])
-        at_work()
-        end = time.monotonic() + PATIENCE
-        while selector.get_map() and time.monotonic() < end:
-            for key, _ in selector.select(1):
-                assert isinstance(key.fileobj, socket.socket)
-                reply = b""
-                with contextlib.suppress(ConnectionError):
-                    reply = key.fileobj.recv(65536)
-                if reply:
-                    key.data[1] = "answered"
-                else:
-                    selector.unregister(key.fileobj)
-                    found[key.data[0]] = key.data[1]
-        for key in selector.get_map().values():
-            found[key.data[0]] = "open"
-    sys.stdin.read()
-    return found
-
-
-def matching(path: Path, count: int) -> dict[str, Any]:
-    """Ask over *count* connections for another count on each; report the wrong replies.
-
-    Each asks in rpc five times, with numbers of its own, and once as libuuid does.
-    """
-    seen, strange = Seen(), 0
-    at_work()
-    with contextlib.ExitStack() as stack:
-        connections = [stack.enter_context(Connection(path)) for _ in range(count)]
-        socks = [stack.enter_context(connected(path)) for _ in range(count)]
-        asked = now()
-        for turn in range(5):
-            for number, connection in enumerate(connections, 1):
-                request = [0, 1000 * number + turn, "take", ["utc", number, True]]
-                connection.sock.sendall(msgpack.packb(request))
-        for number, sock in enumerate(socks, 1):
-            sock.sendall(b"\x04" + struct.pack("=i", 1000 + number))
-        for turn in range(5):
-            for number, connection in enumerate(connections, 1):
-                kind, msgid, error, result = connection.read()
-                strange += (kind, msgid, error) != (1, 1000 * number + turn, None)
-                strange += result["count"] != number
-                seen.add_result(asked, result)
-        for number, sock in enumerate(socks, 1):
-            made = uuid.UUID(bytes=(reply := sock.recv(64))[4:20])
-            strange += struct.unpack("=i", reply[20:]) != (1000 + number,)
-            seen.add(asked, made.time, 1000 + number, made.clock_seq, made.node)
-    sys.stdin.read()
-    return {"strange": strange, **seen.told()}
-
-
-def killer(path: Path, pid: int) -> dict[str, Any]:
-    """Try to end, pause and reconfigure the daemon; report what was refused."""
-    refused = 0
-    for number in (0, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGSTOP, signal.SIGINT):
-        try:
-            os.kill(pid, number)
-        except PermissionError:
-            refused += 1
-    at_work()
-    # As "uuidd -k" does, of whose refusal only the status is told.
-    status = uuidd(["-k", "-q", "-s", str(path)])
-    return {"refused": refused, "status": status}
 
 
 def hang_up(selector: selectors.BaseSelector) -> None:
@@ -626,10 +464,8 @@ ROLES: dict[str, Callable[..., Any]] = {
     role.__name__: role
     for role in (
         victim,
-        taker,
         silent,
         idle,
-        hoard,
         leases,
         unread_pages,
         bulks,
@@ -637,12 +473,8 @@ ROLES: dict[str, Callable[..., Any]] = {
         storm,
         unread,
         dripping,
-        first_bytes,
-        matching,
-        killer,
-        greedy,
     )
-}
+} | {"greedy": greedy}
 
 
 def main(words: list[str]) -> None:

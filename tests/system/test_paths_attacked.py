@@ -1,16 +1,13 @@
-"""Paths in which another user has planted something: refused in a line, and left as they were.
+"""Another user who can write to the folder of a path makes root's start change nothing of root's.
 
-Root starts the daemon, which goes on as a user of its own. The attacker can write to the folder of
-the socket and the pid file, as in /tmp, or could write to the state's folder once.
+Root starts the daemon, which goes on as a user of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pwd
-import socket
 import stat
 import subprocess
 import sys
@@ -40,45 +37,31 @@ def place(place: Path) -> Path:
     return place
 
 
-# --- what the attacker plants
+def file(mode: int) -> Callable[[Path, Path], None]:
+    def put(path: Path, _: Path) -> None:
+        path.write_bytes(b"the attacker's\n")
+        path.chmod(mode)
+
+    return put
 
 
-@contextlib.contextmanager
-def planted(kind: str, path: Path, place: Path) -> Iterator[None]:
-    """Let something of the attacker's stand at *path*."""
-    with socket.socket(socket.AF_UNIX) as listening:
-        match kind:
-            case "a link":
-                path.symlink_to(place / "theirs" / "secret")
-            case "a link to nothing":
-                path.symlink_to(place / "theirs" / "new")
-            case "a link to a folder":
-                path.symlink_to(place / "theirs")
-            case "a file" | "a file open to all":
-                path.write_bytes(b"the attacker's\n")
-                path.chmod(0o666 if kind == "a file open to all" else 0o644)
-            case "a folder":
-                path.mkdir()
-            case "a pipe":
-                os.mkfifo(path, 0o666)
-            case "a socket":
-                listening.bind(str(path))
-                listening.listen()
-        os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
-        yield
-
-
-FOREIGN = ("a link", "a link to nothing", "a link to a folder", "a file", "a folder", "a pipe")
-"""What is tried where a folder or a state should be."""
-
-
-# --- what is seen of it
+PLANTED: dict[str, Callable[[Path, Path], object]] = {
+    "a link": lambda path, place: path.symlink_to(place / "theirs" / "secret"),
+    "a link to nothing": lambda path, place: path.symlink_to(place / "theirs" / "new"),
+    "a link to a folder": lambda path, place: path.symlink_to(place / "theirs"),
+    "a file": file(0o644),
+    "a file open to all": file(0o666),
+    "a folder": lambda path, place: path.mkdir(),
+    "a pipe": lambda path, place: os.mkfifo(path),
+}
+"""What the attacker puts in the place of what the daemon looks for."""
 
 
 def everything(place: Path) -> dict[str, tuple[int, int, int, int, bytes]]:
     """Return all that is below *place*: inode, mode, owner, group and content of each.
 
-    But for the daemon's own socket, which its user cannot remove from a folder of root's.
+    But for the daemon's own socket, which its user cannot remove from a folder of root's; and for
+    the lock that a daemon makes to look into a folder.
     """
     found = {}
     for path in set(place.rglob("*")) - {place / "s"}:
@@ -90,108 +73,76 @@ def everything(place: Path) -> dict[str, tuple[int, int, int, int, bytes]]:
             content = os.fsencode(path.readlink())
         name = str(path.relative_to(place))
         found[name] = (told.st_ino, told.st_mode, told.st_uid, told.st_gid, content)
+    if found.get("state/lock", (0, 0, ATTACKER))[2] != ATTACKER:
+        del found["state/lock"]
     return found
 
 
-def refusal(place: Path, *more: str, user: str = "nobody", checked: int = 1) -> str:
-    """Return the one line with which a start in *place* is refused.
-
-    *checked* is the exit status of a check, which takes all that listens for a daemon.
-    """
+def assert_refused(place: Path, named: Path, *more: str, user: str) -> None:
+    """Check that a check and a start in *place* name what is wrong, and leave all as it is."""
+    before = everything(place)
     as_user = ["--user", user] if user else []
     words = ["-F", f"--socket={place / 's'}", f"--state={place / 'state'}", *more, *as_user]
-    status, said, error = ended("--check", *words)
-    assert (status, said) == (checked, ""), error
-    status, said, error = ended(*words)
-    assert (status, said) == (1, ""), error
-    (line,) = [said for said in error.splitlines() if "running as root" not in said]
-    return line
-
-
-def _nobody() -> tuple[int, int]:
-    found = pwd.getpwnam("nobody")
-    return found.pw_uid, found.pw_gid
-
-
-# --- the socket
-
-
-def assert_refused(place: Path, kind: str, name: str, *options: str, user: str = "nobody") -> None:
-    """Plant something; check that a start with *options* names it, and leaves all as it is."""
-    path = place / "open" / name
-    with planted(kind, path, place):
-        before = everything(place)
-        given = [option.format(path=path) for option in options]
-        checked = 0 if kind == "a socket" else 1
-        assert str(path) in refusal(place, *given, user=user, checked=checked)
+    for way in ([], ["--check"]):
+        status, said, error = ended(*way, *words)
+        assert (status, said) == (1, ""), error
+        (line,) = [said for said in error.splitlines() if "running as root" not in said]
+        assert str(named) in line
         assert everything(place) == before
 
 
-@pytest.mark.parametrize("kind", [*FOREIGN, "a socket"])
-def test_what_stands_in_the_sockets_place_stays(place: Path, kind: str) -> None:
-    """A daemon of root's neither follows, nor replaces, nor listens."""
-    assert_refused(place, kind, "s", "-P", "--socket={path}")
+IN_THE_OPEN = {
+    "socket": ("open/s", "-P", "--socket={path}"),
+    # Its owner could make root's scripts signal any process.
+    "pid file": ("open/uuidd.pid", "--pid={path}"),
+    # No link is followed there, because it could lead to any folder of the daemon's user's.
+    "state folder": ("open/state", "-P", "--state={path}"),
+    "state": ("state/state", "-P"),
+    "lock": ("state/lock", "-P"),
+}
 
 
-# --- the pid file
-
-
-@pytest.mark.parametrize("kind", ["a file open to all", *FOREIGN])
-def test_what_stands_in_the_pid_files_place_stays(place: Path, kind: str) -> None:
-    """The owner of the file could make root's scripts signal any process."""
-    assert_refused(place, kind, "uuidd.pid", "--pid={path}")
-
-
-# --- the state folder
-
-
-@pytest.mark.parametrize(
-    ("kind", "user"), [*((kind, "nobody") for kind in FOREIGN), ("a link to a folder", "")]
-)
-def test_what_stands_in_the_state_folders_place_stays(place: Path, kind: str, user: str) -> None:
-    """No link is followed there, because it could lead to any folder of the daemon's user's."""
-    if user:
-        os.chown(place / "theirs", *_nobody())
-    assert_refused(place, kind, "state", "-P", "--state={path}", user=user)
-
-
-# --- what is in it
-
-
-@pytest.mark.parametrize("name", ["state", "lock"])
-@pytest.mark.parametrize(
-    ("kind", "user"), [*((kind, "nobody") for kind in FOREIGN), ("a link", ""), ("a file", "")]
-)
-def test_what_stands_in_the_states_place_stays(
-    place: Path, kind: str, name: str, user: str
-) -> None:
-    """What another user left there is neither used nor changed."""
-    if user:
+@pytest.mark.parametrize("kind", PLANTED)
+@pytest.mark.parametrize("name", IN_THE_OPEN)
+def test_what_stands_in_the_place_of_a_path_stays(place: Path, name: str, kind: str) -> None:
+    inside, *options = IN_THE_OPEN[name]
+    path = place / inside
+    if path.parent == place / "state":
         # As a start as root makes it before it looks into it.
-        os.chown(place / "state", *_nobody())
-    path = place / "state" / name
-    with planted(kind, path, place):
-        before = everything(place)
-        assert str(place / "state") in refusal(place, "-P", user=user)
-        after = everything(place)
-        if name == "state":
-            # A daemon that looks into the folder locks it.
-            after.pop("state/lock", None)
-        assert after == before
+        nobody = pwd.getpwnam("nobody")
+        os.chown(path.parent, nobody.pw_uid, nobody.pw_gid)
+    PLANTED[kind](path, place)
+    os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
+    named = path if inside.startswith("open") else path.parent
+    assert_refused(place, named, *(each.format(path=path) for each in options), user="nobody")
+
+
+@pytest.mark.parametrize(
+    ("inside", "kind"),
+    [("state", "a link to a folder"), ("state/state", "a link"), ("state/lock", "a file")],
+)
+def test_a_daemon_that_stays_root_uses_nothing_of_anothers(
+    place: Path, inside: str, kind: str
+) -> None:
+    path = place / inside
+    if inside == "state":
+        path.rmdir()
+    PLANTED[kind](path, place)
+    os.chown(path, ATTACKER, ATTACKER, follow_symlinks=False)
+    assert_refused(place, place / "state", "-P", user="")
 
 
 def test_what_root_hands_over_is_roots_own(place: Path) -> None:
     """A file of another user in root's folder does not become the daemon's user's."""
     for name in ("state", "state.new", "lock"):
-        (place / "state" / name).write_bytes(b"the attacker's\n")
+        file(0o644)(place / "state" / name, place)
         os.chown(place / "state" / name, ATTACKER, ATTACKER)
     before = everything(place / "state")
-    refusal(place, "-P")
+    ended("-F", "-P", f"--socket={place / 's'}", f"--state={place / 'state'}", "--user=nobody")
     assert everything(place / "state") == before
 
 
 def folder_behind_a_link(place: Path) -> str:
-    """Put another user's link in the place of the state folder; return what has to be said."""
     state = place / "state"
     state.symlink_to(state.rename(place / "elsewhere"))
     os.chown(state, ATTACKER, ATTACKER, follow_symlinks=False)
@@ -202,7 +153,6 @@ def folder_behind_a_link(place: Path) -> str:
 
 
 def pid_file_of_two_names(place: Path) -> str:
-    """Make a pid file with a second name; return what has to be said of it."""
     (place / "pid").touch()
     os.link(place / "pid", place / "second")
     return (
@@ -212,53 +162,43 @@ def pid_file_of_two_names(place: Path) -> str:
 
 
 @pytest.mark.parametrize("leave", [folder_behind_a_link, pid_file_of_two_names])
-def test_a_check_refuses_what_a_start_refuses(leave: Callable[[Path], str]) -> None:
-    """In the same line, and both leave all as it is."""
-    with Daemon() as daemon:
-        assert daemon.stop() == 0
-        place = daemon.folder
-        words = [f"--state={daemon.state}", f"--socket={daemon.socket}", f"--pid={place / 'pid'}"]
-        assert ended("--check", *words) == (0, "", "")
-        line = f"uuidd: {leave(place)}\n"
-        before = everything(place)
-        assert ended("--check", *words) == (1, "", line)
-        assert ended("-F", *words) == (1, "", line)
-        assert everything(place) == before
+def test_a_check_refuses_what_a_start_refuses(leave: Callable[[Path], str], place: Path) -> None:
+    words = [f"--state={place / 'state'}", f"--socket={place / 's'}", f"--pid={place / 'pid'}"]
+    assert ended("--check", *words) == (0, "", "")
+    line = f"uuidd: {leave(place)}\n"
+    before = everything(place)
+    assert ended("--check", *words) == (1, "", line)
+    assert ended("-F", *words) == (1, "", line)
+    assert everything(place) == before
 
 
 # --- locks, which need no right to write
+
+LOCK = """
+import fcntl, os, sys
+os.setgroups([]), os.setresgid(*[int(sys.argv[1])] * 3)
+os.setresuid(*[int(sys.argv[1])] * 3)
+try:
+    fcntl.flock(os.open(sys.argv[2], os.O_RDONLY), fcntl.LOCK_SH)
+except OSError:
+    pass
+print(flush=True)
+sys.stdin.read()
+"""
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Let the attacker hold a lock on *path*, if they can open it."""
-    script = (
-        "import fcntl, os, sys\n"
-        "os.setgroups([]), os.setresgid(*[int(sys.argv[1])] * 3)\n"
-        "os.setresuid(*[int(sys.argv[1])] * 3)\n"
-        "try:\n"
-        "    fcntl.flock(os.open(sys.argv[2], os.O_RDONLY), fcntl.LOCK_SH)\n"
-        "except OSError:\n"
-        "    pass\n"
-        "print(flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", script, str(ATTACKER), str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
+    words = [sys.executable, "-c", LOCK, str(ATTACKER), str(path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"\n"
         yield
-    finally:
-        holder.communicate()
 
 
 @pytest.fixture
 def daemon() -> Iterator[Daemon]:
-    """A daemon that runs as "nobody", in folders that all can read."""
     daemon = Daemon("--user", "nobody")
     daemon.folder.chmod(0o755)
     with daemon:
@@ -286,11 +226,3 @@ def test_a_lock_on_the_pid_file_stops_no_start(daemon: Daemon, holder: str) -> N
     with locked(path):
         daemon.start()
         assert int(path.read_text()) == daemon.process.pid
-
-
-def test_two_daemons_on_one_folder_are_kept_apart_all_the_same(daemon: Daemon) -> None:
-    """The lock of a state that only its owner can open does what it is for."""
-    mode = (daemon.state / "lock").stat().st_mode
-    with (daemon.state / "lock").open() as lock, pytest.raises(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert not mode & 0o077

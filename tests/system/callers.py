@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from tests.judge import Judge, Span, assert_rising, of_block, of_id
 from tests.rig import PATIENCE, Connection, Daemon
-from uuidd.core.ids import uuids, versions
+from tests.system.holders import Holder, assert_sound, holders
+from uuidd.core.ids import uuids
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.wire import libuuid
 from uuidd_client import Client, DaemonUnavailable
@@ -22,6 +24,21 @@ if TYPE_CHECKING:
 
 PAUSE = 0.001
 """Seconds between two calls of a caller: many calls, and yet time for others on the machine."""
+
+OF_UTC = ("take", "take whole", "make v1", "libuuid", "client v1")
+OF_STEADY = ("take steady", "make v7", "client v7")
+"""The callers: each asks for ticks of one timeline in one way."""
+
+BLOCKS: dict[str, tuple[object, ...]] = {
+    "take": ("utc", 100, False),
+    "take whole": ("utc", 1000, True),
+    "take steady": ("steady", 100),
+    # A tenth of a second at once meets what was taken at about this moment.
+    "take wide": ("utc", 1_000_000, False),
+    "take wide whole": ("utc", 1_000_000, True),
+    "take steady wide": ("steady", 1_000_000),
+}
+"""What is asked of the method "take"."""
 
 
 def given_in(block: dict[str, Any]) -> Span:
@@ -35,38 +52,13 @@ class RefusedError(Exception):
     """The daemon's answer was an error, or none."""
 
 
-class Caller:
-    """A caller that draws by *call*.
-
-    *answered* counts the calls that came to an end, *slowest* is the longest of them in seconds,
-    *refused* what was answered instead of ids.
-    """
-
-    def __init__(self, name: str, call: Callable[[], None]) -> None:
-        self.name = name
-        self._call = call
-        self.answered = 0
-        self.slowest = 0.0
-        self.refused: list[str] = []
-
-    def draw(self) -> None:
-        """Call once. Raises OSError or EOFError when the daemon is gone in the midst of it."""
-        begun = time.monotonic()
-        try:
-            self._call()
-        except RefusedError as refused:
-            self.refused.append(str(refused))
-        self.slowest = max(self.slowest, time.monotonic() - begun)
-        self.answered += 1
-
-
 class Callers:
     """Callers of every sort at *daemon*: ``take`` and ``make`` by rpc, libuuid's, and our client's.
 
     *ahead* returns by how many seconds at most the daemon's UTC is ahead of ours; no tick of utc
-    may lie past that. *max_age* is our client's. *faults* are the ticks in the future. *judge*
-    knows all that was given: a draw fails with Repeated if a tick came before. A test that ends the
-    daemon while they draw does so in the context ``down``, and starts another daemon there.
+    may lie past that. *judge* knows all that was given: a draw fails with Repeated if a tick came
+    before. A test that ends the daemon while they draw does so in the context ``down``, and starts
+    another daemon there.
     """
 
     def __init__(
@@ -74,14 +66,18 @@ class Callers:
         daemon: Daemon,
         *,
         ahead: Callable[[], float] = lambda: 0.0,
-        max_age: float = 0.005,
         judge: Judge | None = None,
     ) -> None:
         self._daemon = daemon
         self._ahead = ahead
         self.judge = judge or Judge()
-        self._firsts: dict[str, list[int]] = {}
-        self.faults: list[str] = []
+        self.refused_to: dict[str, list[str]] = defaultdict(list)
+        """What was answered to each caller instead of ids."""
+        self.slowest = 0.0
+        """The seconds that the slowest call took."""
+        self._answered = dict.fromkeys(OF_UTC + OF_STEADY, 0)
+        self._firsts: dict[str, list[int]] = defaultdict(list)
+        self._faults: list[str] = []
         self._connections: dict[str, Connection] = {}
         self._came = threading.Condition()
         self._up = threading.RLock()
@@ -90,58 +86,30 @@ class Callers:
         self._failures: list[BaseException] = []
         # Two, because the calls of one wait for each other.
         self._clients = {
-            kind: Client(daemon.socket, fallback=False, max_age=max_age, timeout=5)
+            kind: Client(daemon.socket, fallback=False, max_age=0.005, timeout=PATIENCE)
             for kind in ("v1", "v7")
         }
-        self.of_utc = [
-            Caller("take", partial(self._take, "take", 100, False)),
-            Caller("take whole", partial(self._take, "take whole", 1000, True)),
-            Caller("make v1", self._make_v1),
-            Caller("libuuid", self._libuuid),
-            Caller("client v1", self._client_v1),
-        ]
-        self.of_steady = [
-            Caller("take steady", partial(self.take_steady, 100)),
-            Caller("make v7", self._make_v7),
-            Caller("client v7", self._client_v7),
-        ]
-
-    @property
-    def all(self) -> list[Caller]:
-        """All callers."""
-        return [*self.of_utc, *self.of_steady]
-
-    @property
-    def spaces(self) -> set[tuple[int, ...]]:
-        """The nodes and clock sequences of all that utc gave."""
-        return {place for place in self.judge.spans if len(place) == 2}
 
     @property
     def nodes(self) -> set[int]:
         """The nodes of all that utc gave."""
-        return {node for node, _ in self.spaces}
+        return {place[0] for place in self.judge.spans if len(place) == 2}
 
     @property
     def refused(self) -> list[str]:
         """All that was refused."""
-        return [refused for caller in self.all for refused in caller.refused]
-
-    @property
-    def slowest(self) -> float:
-        """The seconds that the slowest call took."""
-        return max(caller.slowest for caller in self.all)
+        return list(itertools.chain(*self.refused_to.values()))
 
     def draw(self, times: int = 1) -> None:
         """Let all callers call, one after the other."""
         for _ in range(times):
-            for caller in self.all:
-                caller.draw()
+            for name in self._answered:
+                self._draw(name)
 
     def take_wide(self) -> None:
-        """Take a tenth of a second at once, which meets what was taken at about this moment."""
-        self._take("wide", 1_000_000, False)
-        self._take("wide", 1_000_000, True)
-        self.take_steady(1_000_000)
+        """Take as much at once as there may be."""
+        for name in ("take wide", "take wide whole", "take steady wide"):
+            self._note(name)
 
     @contextlib.contextmanager
     def drawing(self) -> Iterator[None]:
@@ -149,18 +117,18 @@ class Callers:
         done = threading.Event()
         self._failures.clear()
 
-        def run(caller: Caller) -> None:
+        def run(name: str) -> None:
             try:
                 while not done.wait(PAUSE):
-                    self._draw(caller)
+                    self._draw_through_ends(name)
                     with self._came:
                         self._came.notify_all()
             except BaseException as failure:
-                self._failures.append(failure)
                 with self._came:
+                    self._failures.append(failure)
                     self._came.notify_all()
 
-        threads = [threading.Thread(target=run, args=[caller]) for caller in self.all]
+        threads = [threading.Thread(target=run, args=[name]) for name in self._answered]
         for thread in threads:
             thread.start()
         try:
@@ -176,17 +144,17 @@ class Callers:
         for failure in self._failures:
             raise AssertionError("a caller failed") from failure
 
-    def _draw(self, caller: Caller) -> None:
+    def _draw_through_ends(self, name: str) -> None:
         with self._up:
             downs = self._downs
-        if self._seen.get(caller.name) != downs:
+        if self._seen.get(name) != downs:
             # Its connection is one to a daemon that was there before.
-            self._forget(caller.name)
-        self._seen[caller.name] = downs
+            self._forget(name)
+        self._seen[name] = downs
         try:
-            caller.draw()
+            self._draw(name)
         except (OSError, EOFError):
-            self._forget(caller.name)
+            self._forget(name)
             # Cut off in the midst of it by the daemon's end, or else by a fault of the daemon.
             with self._up:
                 if self._downs == downs:
@@ -201,20 +169,23 @@ class Callers:
 
     def more(self, times: int = 2) -> None:
         """Wait until each caller that draws has been answered *times* more."""
-        wanted = [(caller, caller.answered + times) for caller in self.all]
+        wanted = {name: answered + times for name, answered in self._answered.items()}
 
         def came() -> bool:
-            return all(caller.answered >= count for caller, count in wanted)
+            return all(self._answered[name] >= count for name, count in wanted.items())
 
         with self._came:
             self._came.wait_for(lambda: came() or self._failures, PATIENCE)
         self._raise_failure()
-        assert came(), [(caller.name, caller.answered, count) for caller, count in wanted]
+        assert came(), (self._answered, wanted)
 
-    def refused_so_far(self) -> int:
-        """Count what was refused before now, also what its caller was just about to note."""
+    def assert_nothing_is_refused(self) -> None:
+        """Fail if anything is refused from now on."""
+        # What was refused before now its caller may be just about to note.
         self.more(1)
-        return len(self.refused)
+        refused = len(self.refused)
+        self.more(3)
+        assert self.refused[refused:] == []
 
     def hang_up(self) -> None:
         """Leave the connections; the next call makes new ones."""
@@ -225,30 +196,49 @@ class Callers:
 
     def assert_sound(self) -> None:
         """Fail if steady went back for one caller, utc was ahead, or one of both gave nothing."""
-        assert not self.faults, self.faults[:5]
+        assert not self._faults, self._faults[:5]
         for firsts in self._firsts.values():
             assert_rising(firsts)
         assert {len(place) for place in self.judge.spans} == {1, 2}
 
-    def take_steady(self, count: int) -> None:
-        """Take of the steady timeline."""
-        block = self._ask("take steady", "take", "steady", count)
-        self._note_steady("take steady", given_in(block))
+    def _draw(self, name: str) -> None:
+        """Call once. Raises OSError or EOFError when the daemon is gone in the midst of it."""
+        begun = time.monotonic()
+        try:
+            self._note(name)
+        except RefusedError as refused:
+            self.refused_to[name].append(str(refused))
+        self.slowest = max(self.slowest, time.monotonic() - begun)
+        self._answered[name] += 1
 
-    def _take(self, name: str, count: int, whole: bool) -> None:
+    def _note(self, name: str) -> None:
         before = self._ahead()
-        block = self._ask(name, "take", "utc", count, whole)
-        self._check(name, block["first"] + block["count"] - 1, before)
-        self.judge.note(given_in(block)._replace(taker=name))
+        spans = self._given(name)
+        if "steady" in name or "v7" in name:
+            self._firsts[name] += [span.first for span in spans]
+        elif name != "client v1":
+            # Our client reads its own clock, which the daemon's may have left.
+            ahead = max(before, self._ahead())
+            latest = (time.time_ns() + round(ahead * 1e9)) // 100 + UNIX_EPOCH
+            past = max(span.end for span in spans) - 1 - latest
+            if past > 0:
+                self._faults.append(f"{name}: {past} ticks past now")
+        for span in spans:
+            self.judge.note(span._replace(taker=name))
 
-    def _make_v1(self) -> None:
-        before = self._ahead()
-        ids = [uuids.from_text(text) for text in self._ask("make v1", "make", "v1", 10)]
-        self._check("make v1", max(versions.gregorian_fields(id).tick for id in ids), before)
-        self._note_v1("make v1", ids)
+    def _given(self, name: str) -> list[Span]:
+        if name in BLOCKS:
+            return [given_in(self._ask(name, "take", *BLOCKS[name]))]
+        match name.split():
+            case ["make", kind]:
+                texts = self._ask(name, "make", kind, 10)
+                return [of_id(uuids.from_text(text)) for text in texts]
+            case ["client", "v1" | "v7" as kind]:
+                return self._by_client(kind)
+            case _:
+                return [self._by_libuuid()]
 
-    def _libuuid(self) -> None:
-        before = self._ahead()
+    def _by_libuuid(self) -> Span:
         with self._up:
             connected = self._daemon.connect()
         with connected as connection:
@@ -256,24 +246,11 @@ class Callers:
             reply = libuuid.unpack_body(connection.sock.recv(64))
         if reply is None:
             raise EOFError
-        given = libuuid.unpack_block(reply)
-        self._check("libuuid", given.first + given.count - 1, before)
-        self.judge.note(of_block(given)._replace(taker="libuuid"))
+        return of_block(libuuid.unpack_block(reply))
 
-    def _client_v1(self) -> None:
-        self._note_v1("client v1", [id.int for id in self._by_client("v1")])
-
-    def _make_v7(self) -> None:
-        self._note_v7(
-            "make v7", [uuids.from_text(text) for text in self._ask("make v7", "make", "v7", 10)]
-        )
-
-    def _client_v7(self) -> None:
-        self._note_v7("client v7", [id.int for id in self._by_client("v7")])
-
-    def _by_client(self, kind: Kind) -> list[UUID]:
+    def _by_client(self, kind: Kind) -> list[Span]:
         try:
-            return self._clients[kind].make(kind, 10, "uuid")
+            return [of_id(id.int) for id in self._clients[kind].make(kind, 10, "uuid")]
         except DaemonUnavailable as error:
             if error.reason in ("unavailable", "busy"):
                 raise RefusedError(error.cause) from error
@@ -293,20 +270,25 @@ class Callers:
         if connection is not None:
             connection.sock.close()
 
-    def _check(self, name: str, last: int, before: float) -> None:
-        ahead = max(before, self._ahead())
-        latest = (time.time_ns() + round(ahead * 1e9)) // 100 + UNIX_EPOCH
-        if last > latest:
-            self.faults.append(f"{name}: {last - latest} ticks past now")
 
-    def _note_v1(self, name: str, ids: list[int]) -> None:
-        for id in ids:
-            self.judge.note(of_id(id)._replace(taker=name))
+@contextlib.contextmanager
+def under_load(
+    daemon: Daemon,
+    folder: Path,
+    count: int,
+    *,
+    callers: Callers | None = None,
+    utc_set_back: bool = False,
+    **settings: Any,
+) -> Iterator[tuple[Callers, list[Holder]]]:
+    """Let callers of every sort, and *count* programs with leases, draw while the context lasts.
 
-    def _note_v7(self, name: str, ids: list[int]) -> None:
-        for id in ids:
-            self._note_steady(name, of_id(id))
-
-    def _note_steady(self, name: str, span: Span) -> None:
-        self.judge.note(span._replace(taker=name))
-        self._firsts.setdefault(name, []).append(span.first)
+    At its end what callers got is judged, and what programs got: no tick came twice, none lay in
+    the future, and each got its own in order. The *settings* are those of the programs.
+    """
+    callers = callers or Callers(daemon)
+    with holders(daemon, folder, count, **settings) as drawing, callers.drawing():
+        yield callers, drawing
+    callers.hang_up()
+    callers.assert_sound()
+    assert_sound((holder.drawn() for holder in drawing), utc_set_back=utc_set_back)

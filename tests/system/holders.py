@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import select
 import sys
 import time
@@ -48,12 +47,7 @@ SETTINGS: dict[str, Any] = {
     "list": 0,
     # "blocks": as where all lanes are taken. "stdlib": by Python's own uuid1.
     "way": "leases",
-    # How many children are forked after the first bursts, each of which draws each burst once.
-    "children": 0,
 }
-
-AT_ONCE = 16
-"""How many children live at once."""
 
 Draw = Callable[[], Sequence[Any]]
 """Makes one id or many."""
@@ -223,12 +217,9 @@ def main(words: list[str]) -> None:
         channel.LEASABLE.clear()
     missed = (DaemonUnavailable,) if settings["go_on"] else ()
     draw = partial(_burst, draws, missed)
-    bursts = settings["bursts"]
     with open(name, "ab", buffering=0) as file:
-        for number, burst in enumerate(itertools.cycle(bursts)):
+        for burst in itertools.cycle(settings["bursts"]):
             file.write(draw(burst))
-            if settings["children"] and number == len(bursts):
-                _fork(settings["children"], lambda count: file.write(draw(count)), bursts)
             if select.select([sys.stdin], [], [], settings["pause"])[0]:
                 return
 
@@ -271,28 +262,3 @@ def _burst(
         )
         for kind, id, *times in entries
     )
-
-
-def _fork(count: int, draw: Callable[[int], object], bursts: Sequence[int]) -> None:
-    """Let *count* children draw and end, while the parent draws on. Raises RuntimeError."""
-    for number in range(count):
-        if number >= AT_ONCE:
-            _await_one()
-        if not os.fork():
-            status = 1
-            try:
-                for burst in bursts:
-                    draw(burst)
-                    time.sleep(0.02)
-                status = 0
-            finally:
-                os._exit(status)
-        draw(bursts[0])
-    for _ in range(min(count, AT_ONCE)):
-        _await_one()
-
-
-def _await_one() -> None:
-    _, status = os.wait()
-    if status:
-        raise RuntimeError(f"a child ended with {os.waitstatus_to_exitcode(status)}")

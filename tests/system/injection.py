@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.rig import PATIENCE
+from tests.rig import until
 from tests.tools import need
-
-SYNCS = "fsync,fdatasync"
 
 
 @contextlib.contextmanager
-def injected(pid: int, fault: str, *, calls: str = SYNCS) -> Iterator[None]:
+def injected(pid: int, fault: str, *, calls: str) -> Iterator[None]:
     """Let each of the *calls* of process *pid* meet *fault* while the context lasts.
 
     Both are in strace's words.
@@ -25,11 +21,8 @@ def injected(pid: int, fault: str, *, calls: str = SYNCS) -> Iterator[None]:
     command += ["-e", f"inject={calls}:{fault}", "-p", str(pid)]
     with subprocess.Popen(command) as tracer:
         try:
-            deadline = time.monotonic() + PATIENCE
-            while _tracers(pid) != {tracer.pid}:
-                assert tracer.poll() is None
-                assert time.monotonic() < deadline, "strace did not attach"
-                threading.Event().wait(0.01)
+            until(lambda: tracer.poll() is not None or _tracers(pid) == {tracer.pid})
+            assert tracer.poll() is None
             yield
         finally:
             # It lets go of the process, which goes on.

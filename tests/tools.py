@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.forks import PATIENCE
+from tests.rig import PATIENCE, until
 from uuidd.refused import Refused
 
 
@@ -73,6 +73,15 @@ def refusal(act: Callable[..., object], *arguments: object, **named: object) -> 
         act(*arguments, **named)
     (line,) = str(refused.value).splitlines()
     return line
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, but nothing that is mounted below it.
+
+    Processes that were ended a moment ago may still write there.
+    """
+    words = ("rm", "-rf", "--one-file-system", folder)
+    until(lambda: run(*words, timeout=6 * PATIENCE).returncode == 0)
 
 
 def with_own_mounts(*command: object) -> list[str]:

@@ -15,20 +15,17 @@ def line(number: int, *ids: str, at: float = 0.0, noticed: bool = False) -> Line
 
 
 def test_a_turn_has_the_ids_of_both_makers() -> None:
-    """And what its line says of it."""
     (turn,) = turns([line(7, "a", at=3.0, noticed=True)], "in C")
     assert (turn.number, turn.at, turn.noticed) == (7, 3.0, True)
     assert turn.ids == [("client, in C", "v4", "a"), ("daemon", "v1", "x")]
 
 
 def test_the_first_line_may_be_the_rest_of_one() -> None:
-    """The original has sent its begin."""
     assert [turn.number for turn in turns([Line(0, '"b"]}}'), line(8)], "in C")] == [8]
 
 
 @pytest.mark.parametrize("text", ["", "Traceback", "{}", '{"turn": 1}', "[1]"])
 def test_a_line_that_is_no_turn_is_an_error(text: str) -> None:
-    """Nothing that a program says is overlooked."""
     with pytest.raises(ValueError, match=r"^not a turn: "):
         turns([line(7), Line(0, text)], "in C")
 
@@ -47,7 +44,6 @@ def counted(original: list[Line], *clones: list[Line]) -> Row:
 
 
 def test_ids_in_both_clones_are_counted_before_and_after_the_notice() -> None:
-    """With the time of the last one before it."""
     row = counted(
         [line(1, "z")],
         [line(3, "a", "b", at=11), line(4, "c", at=12), line(5, "d", "e", at=13, noticed=True)],
@@ -63,21 +59,18 @@ def test_ids_in_both_clones_are_counted_before_and_after_the_notice() -> None:
 def test_an_id_counts_wherever_it_came_before(
     original: list[str], one: list[str], two: list[str]
 ) -> None:
-    """In the original, in the other clone before its notice, and in the same clone."""
     row = counted([line(1, *original)], [line(3, *one, noticed=True)], [line(3, *two)])
     assert row.in_both_after >= 1
 
 
 @pytest.mark.parametrize(("noticed", "found"), [(False, {"aa", "bb"}), (True, {"bb"})])
 def test_the_nodes_are_those_of_v1(noticed: bool, found: set[str]) -> None:
-    """Of all turns, or of those after the notice."""
     before = Turn(1, 0, False, [Id("daemon", "v1", "1-2-3-4-aa"), Id("daemon", "v7", "1-2-3-4-cc")])
     after = Turn(2, 0, True, [Id("daemon", "v1", "1-2-3-4-bb")])
     assert nodes([before, after], noticed=noticed) == found
 
 
 def test_the_table_has_a_line_for_each_row() -> None:
-    """Without a time where nothing came twice."""
     shown = table([Row("daemon", "v1", 5, 2, 0.125, 7, 0), Row("daemon", "v4", 5, 0, None, 7, 0)])
     assert shown.splitlines()[2:] == [
         "| daemon | v1 | 5 | 2 | 0.12 | 7 | 0 |",

@@ -22,7 +22,7 @@ from uuid import UUID
 from tests.judge import assert_no_id_twice, assert_rising
 from tests.rig import PATIENCE, Connection, until
 from tests.system.holders import Holder
-from tests.tools import need, output, run
+from tests.tools import need, output, remove, run
 
 PROJECT = Path(__file__).parents[2]
 
@@ -33,6 +33,9 @@ UUIDD, UUIDCTL = "/opt/uuidd/bin/uuidd", "/opt/uuidd/bin/uuidctl"
 
 BUILDING = 300.0
 """Seconds after which a step before the boot has failed the tests."""
+
+SOCKET = "/run/uuidd/request"
+DROP_INS = "/etc/systemd/system/uuidd.service.d"
 
 UNPRIVILEGED = ("setpriv", "--bounding-set=-sys_time", "--inh-caps=-all")
 """What is run inside could otherwise set the clock of the host."""
@@ -80,21 +83,15 @@ class Booted:
         if self._cgroup.exists():
             # The kernel may take a moment to forget the dead.
             until(self._cgroup_is_removed)
-        # Not shutil.rmtree, which would go on into whatever were still mounted there.
-        subprocess.run(["rm", "-rf", "--one-file-system", str(self._folder)], check=True)
+        remove(self._folder)
 
     def path(self, inside: str) -> Path:
         """Return the path, from outside, of one inside."""
         return Path(f"/proc/{self._leader}/root") / inside.lstrip("/")
 
-    @property
-    def socket(self) -> Path:
-        """The daemon's socket, as seen from outside."""
-        return self.path("/run/uuidd/request")
-
     def connect(self) -> Connection:
         """Return a new connection to the daemon, from outside."""
-        return Connection(self.socket)
+        return Connection(self.path(SOCKET))
 
     def words(self, *command: str) -> list[str]:
         """Return the words that run a command inside, as root."""
@@ -144,11 +141,45 @@ class Booted:
 
         return until(look, instead=lambda: f"{texts} not all in:\n{self.journal(since)}")
 
-    def follow(self, said: str) -> None:
-        """Do what a command of ours said to do next."""
-        _, _, steps = said.partition("Next:\n")
+    @property
+    def is_ours(self) -> bool:
+        """Whether the unit that systemd knows is ours."""
+        return self.shown("FragmentPath").startswith("/etc/")
+
+    def take_over(self, *undo: str) -> None:
+        """Put our service in the place of util-linux's, or undo that, as our command says."""
+        _, _, steps = self.run(UUIDD, "install-units", *undo).partition("Next:\n")
         assert steps
         self.run("sh", "-euc", steps)
+
+    def restart(self) -> None:
+        """Restart the service."""
+        self.run("systemctl", "restart", "uuidd.service")
+
+    def options(self, words: str) -> None:
+        """Write options into the service's file, for its next start."""
+        self.path("/etc/default/uuidd").write_text(f'UUIDD_OPTIONS="{words}"\n')
+
+    def drop_in(self, lines: str) -> None:
+        """Change the service, from its next start on, by a file of an administrator's."""
+        path = self.path(DROP_INS) / "test.conf"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"[Service]\n{lines}\n")
+        self.run("systemctl", "daemon-reload")
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[Booted]:
+        """Let our service run as it was installed, before the block and after it."""
+        if not self.is_ours:
+            self.take_over()
+        self.run("systemctl", "start", "uuidd.socket", "uuidd.service")
+        try:
+            yield self
+        finally:
+            self.options("")
+            self.run("rm", "-rf", DROP_INS)
+            self.run("systemctl", "daemon-reload")
+            self.restart()
 
     def reboot(self) -> None:
         """Turn the system off and on again."""
@@ -277,38 +308,24 @@ class LibuuidCaller:
 
     def __init__(self, booted: Booted, folder: Path) -> None:
         self._path = folder / "uuid1"
-        self._errors = folder / "uuid1.errors"
-        with self._path.open("wb") as out, self._errors.open("wb") as errors:
-            self._caller = subprocess.Popen(
-                booted.words(*NOBODY, "/usr/bin/python3", "-c", LIBUUID_CALLER),
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=errors,
-            )
+        words = booted.words(*NOBODY, "/usr/bin/python3", "-c", LIBUUID_CALLER)
+        with self._path.open("wb") as out:
+            self._caller = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out)
 
     def __enter__(self) -> LibuuidCaller:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> int:
-        assert self._caller.stdin is not None
-        self._caller.stdin.close()
         try:
-            return self._caller.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
+            self._caller.communicate(timeout=PATIENCE)
+        finally:
             self._caller.kill()
-            raise
+        assert self._caller.wait() == 0
 
-    def all(self) -> list[Drawn]:
+    def drawn(self) -> list[Drawn]:
         """Return all that it has drawn."""
-        assert self._end() == 0, self._errors.read_text()
         rows = (line.split() for line in self._path.read_text().splitlines())
-        return [
-            Drawn(UUID(made), safe == "1", float(before), float(after))
-            for made, safe, before, after in rows
-        ]
+        return [Drawn(UUID(made), safe == "1", float(a), float(b)) for made, safe, a, b in rows]
 
     def some(self) -> tuple[float, float]:
         """Wait for a few ids more; return the time from now to the last of them."""
@@ -328,7 +345,7 @@ def callers(booted: Booted, folder: Path) -> Iterator[Callable[[], None]]:
             running.enter_context(
                 # Blocks are given up fast, so that hardly a moment passes without a request.
                 Holder(
-                    booted.socket,
+                    booted.path(SOCKET),
                     folder / f"drawn-{number}",
                     fallback=False,
                     go_on=False,

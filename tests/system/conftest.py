@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.rig import Daemon
-from tests.system import booted_service
 from tests.system.booted import Booted
 from tests.system.fake_time import FakeTime
 from tests.tools import need
@@ -29,7 +28,6 @@ def fake_time(session_time: FakeTime) -> FakeTime:
 
 @pytest.fixture
 def daemon(fake_time: FakeTime) -> Iterator[Daemon]:
-    """A daemon under that clock."""
     with Daemon(environment=fake_time.environment) as daemon:
         yield daemon
 
@@ -44,5 +42,5 @@ def booted() -> Iterator[Booted]:
 @pytest.fixture
 def service(booted: Booted) -> Iterator[Booted]:
     """The same, with our service running as it was installed, whatever a test did to it."""
-    with booted_service.running(booted):
+    with booted.serving():
         yield booted

@@ -14,14 +14,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.rig import PATIENCE
-from tests.tools import need, output
+from tests.rig import PATIENCE, until
+from tests.tools import need, output, remove
 from uuidd.server.peers import peer_pid
 from uuidd_client import Client
 
@@ -81,8 +80,7 @@ class Image:
         for command in ("umount", "rm"):
             with contextlib.suppress(AssertionError, subprocess.SubprocessError):
                 self._buildah(command, "--all")
-        # Not shutil.rmtree, which would go on into whatever were still mounted there.
-        subprocess.run(["rm", "-rf", "--one-file-system", str(self.folder)], check=True)
+        remove(self.folder)
 
     @property
     def root(self) -> Path:
@@ -191,64 +189,28 @@ class Volumes:
         return Client(self.socket, fallback=False)
 
 
-@contextlib.contextmanager
-def started(volumes: Volumes, command: Sequence[str]) -> Iterator[Started]:
-    """Provide a daemon that *command* starts, once it has logged that it can be asked."""
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:
-        daemon = Started(volumes, process)
-        try:
-            assert daemon.settled.wait(PATIENCE), f"the daemon hangs: {daemon.lines}"
-            assert daemon.started, f"the daemon did not start: {daemon.lines}"
-            yield daemon
-        finally:
-            daemon.kill()
-
-
 class Started:
-    """A daemon in a container."""
+    """A daemon in a container, which *command* starts, for as long as the context lasts."""
 
-    def __init__(self, volumes: Volumes, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, volumes: Volumes, command: Sequence[str]) -> None:
         self._volumes = volumes
-        self._process = process
-        self.lines: list[str] = []
-        self.started = False
-        self.settled = threading.Event()
-        self.reader = threading.Thread(target=self._read)
-        self.reader.start()
+        self._command = command
+        self._log = volumes.state.with_name("log")
 
-    def _read(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self.lines.append(line.decode().rstrip())
-            if b"INFO: started:" in line:
-                self.started = True
-                self.settled.set()
-        self.settled.set()
-
-    @property
-    def pid(self) -> int:
-        """Its pid outside of the container."""
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(self._volumes.socket))
-            return peer_pid(sock)
-
-    def ends_on_sigterm_within(self, seconds: float) -> bool:
-        """Send SIGTERM to the daemon itself; tell whether it ended in that time."""
-        end = os.pidfd_open(self.pid)
+    def __enter__(self) -> Started:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log
+            )
         try:
-            signal.pidfd_send_signal(end, signal.SIGTERM)
-            return bool(select.select([end], [], [], seconds)[0])
-        finally:
-            os.close(end)
+            until(lambda: "INFO: started:" in self.log() or self._process.poll() is not None)
+            assert self._process.poll() is None, f"the daemon did not start: {self.log()}"
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
 
-    def status(self) -> int:
-        """Return the exit status of the container."""
-        return self._process.wait(PATIENCE)
-
-    def kill(self) -> None:
-        """End all that the command started and that still runs."""
+    def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             # With the first process of a pid namespace the kernel ends all others. unshare's
             # own --kill-child does not reach one that has changed its user.
@@ -258,4 +220,27 @@ class Started:
                     os.kill(int(child), signal.SIGKILL)
             self._process.kill()
             self._process.wait(PATIENCE)
-        self.reader.join(PATIENCE)
+
+    def log(self) -> str:
+        """Return what it has logged."""
+        return self._log.read_text()
+
+    @property
+    def pid(self) -> int:
+        """Its pid outside of the container."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(self._volumes.socket))
+            return peer_pid(sock)
+
+    def stop(self, seconds: float = PATIENCE) -> int:
+        """Send SIGTERM to the daemon itself, which has to end in that time.
+
+        Returns the exit status of the container.
+        """
+        end = os.pidfd_open(self.pid)
+        try:
+            signal.pidfd_send_signal(end, signal.SIGTERM)
+            assert select.select([end], [], [], seconds)[0]
+        finally:
+            os.close(end)
+        return self._process.wait(PATIENCE)

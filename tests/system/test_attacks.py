@@ -1,7 +1,7 @@
 """Attacks by users of the host: no other user loses an id, a request or much time (P5).
 
 The daemon runs as a user of its own, attackers and victim as others. What single callers send is
-in tests/daemon/test_connection.py; callers of the same user are in test_shortages.
+in tests/daemon/test_connection.py.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from uuid import UUID
 import msgpack
 import pytest
 
+from tests.judge import assert_no_id_twice
 from tests.rig import until
 from tests.system.booted import UUIDCTL, UUIDD, Booted, LibuuidCaller, callers
-from tests.system.booted_service import drop_in, give_back, is_ours, options, take_over
 from tests.tools import need, output
 
 pytestmark = pytest.mark.thorough
@@ -24,89 +24,62 @@ THEIRS = "/usr/sbin/uuidd"
 
 
 def uuid_of(booted: Booted, *command: str) -> UUID:
-    """Return the UUID that a command inside prints."""
     return UUID(booted.run(*command).strip())
 
 
 def test_it_takes_util_linuxs_place_and_gives_it_back(booted: Booted, tmp_path: Path) -> None:
     """All the while callers of libuuid get ids, none twice, and safe ones while a daemon serves."""
     with LibuuidCaller(booted, tmp_path) as caller:
-        assert not is_ours(booted)
-        served = [caller.some()]
         assert THEIRS in booted.shown("ExecStart")
-
-        take_over(booted)
+        served = [caller.some()]
+        booted.take_over()
         assert UUIDD in booted.shown("ExecStart")
         node = int(booted.status()["node"], 16)
         served.append(caller.some())
-
-        give_back(booted)
+        booted.take_over("--undo")
         served.append(caller.some())
         assert THEIRS in booted.shown("ExecStart")
         assert booted.shown("ActiveState") == "active"
-        drawn = caller.all()
-
-    assert len({one.id for one in drawn}) == len(drawn)
+    drawn = caller.drawn()
+    assert_no_id_twice([[one.id for one in drawn]])
     phases = [
         [one for one in drawn if begin < one.before and one.after < end] for begin, end in served
     ]
-    assert all(phases)
     assert all(one.safe for phase in phases for one in phase)
     # A new thread sends a new request; what an old one had left may still be the other daemon's.
-    ours = [{one.id.node == node for one in phase} for phase in phases]
-    assert ours[0] == {False}
-    assert True in ours[1]
-    assert False in ours[2]
+    theirs, ours, theirs_again = ({one.id.node == node for one in phase} for phase in phases)
+    assert theirs == {False}
+    assert True in ours
+    assert False in theirs_again
 
 
-@pytest.mark.usefixtures("service")
-def test_the_commands_are_found_without_their_path(booted: Booted) -> None:
-    """With nothing but a shell's own PATH, and until the installation is undone."""
-    find = ("env", "-i", "sh", "-c", "command -v uuidd; command -v uuidctl; true")
-    assert booted.run(*find).split() == ["/usr/local/bin/uuidd", "/usr/local/bin/uuidctl"]
-    for page in ("man8/uuidd.8", "man1/uuidctl.1"):
-        assert booted.run("head", "-c3", f"/usr/local/share/man/{page}") == ".TH"
-    give_back(booted)
-    assert booted.run(*find).split() == [THEIRS]
-
-
-def test_libuuids_callers_get_ids(service: Booted) -> None:
-    """uuidgen, which knows nothing of us, gets ids of the service's node."""
-    node = int(service.status()["node"], 16)
-    made = uuid_of(service, "uuidgen", "-t")
-    assert (made.version, made.node) == (1, node)
-
-
-def test_our_clients_get_ids_inside_and_outside(service: Booted) -> None:
-    """The command inside is served, and so is a caller that reaches the socket by another path."""
-    node = int(service.status()["node"], 16)
-    assert uuid_of(service, UUIDCTL, "new").node == node
-    with service.connect() as connection:
-        [made] = connection.call("make", "v1", 1)
-    assert UUID(made).node == node
+@pytest.mark.parametrize("command", [("uuidgen", "-t"), (UUIDCTL, "new")], ids=str)
+def test_a_program_inside_gets_ids_of_the_services_node(
+    service: Booted, command: tuple[str, ...]
+) -> None:
+    assert uuid_of(service, *command).node == int(service.status()["node"], 16)
 
 
 def test_systemd_shows_how_the_service_does(service: Booted) -> None:
-    """A line in "systemctl status", a main pid, and a watchdog of ten seconds."""
     said = service.run("systemctl", "status", "--no-pager", "uuidd.service")
     assert 'Status: "Serving 0 connections' in said
+    assert f"Main PID: {service.pid} (uuidd)" in said
     shown = [service.shown(name) for name in ("Type", "WatchdogUSec", "ActiveState")]
     assert shown == ["notify", "10s", "active"]
-    assert f"Main PID: {service.pid} (uuidd)" in said
     assert service.status()["pid"] == service.pid
+    assert service.run("systemctl", "is-enabled", "uuidd.socket") == "enabled\n"
+    assert service.shown("ActiveState", "uuidd.socket") == "active"
 
 
 def test_it_is_started_once_it_serves_and_not_before(service: Booted) -> None:
-    """When "systemctl restart" returns, the first horizon is saved and the log says so."""
     since = service.now()
-    service.run("systemctl", "restart", "uuidd.service")
+    service.restart()
     told = service.logged(since, "started: version=", "Started uuidd.service").splitlines()
     ready = next(number for number, line in enumerate(told) if "Started uuidd.service" in line)
     assert any(line.startswith("started: version=") for line in told[:ready])
 
 
 def test_the_process_has_no_privilege(service: Booted) -> None:
-    """Its own user, no capability, none to be gained, and system calls filtered."""
     lines = service.run("cat", f"/proc/{service.pid}/status").splitlines()
     found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
     uid = service.run("id", "-u", "uuidd").strip()
@@ -134,31 +107,24 @@ def test_lanes_are_leased_from_within_the_sandbox(service: Booted) -> None:
 def test_the_signals_of_a_clone_are_seen_from_within_the_sandbox(service: Booted) -> None:
     """A file stands for the vmclock device. Where there is none, nothing warns of that."""
     since = service.now()
-    service.run("systemctl", "restart", "uuidd.service")
+    service.restart()
     found = service.status()["clones"]["signals"]
     assert (found["vmclock"], found["clock"]) == ("no /dev/vmclock0", "")
     assert found["vmgenid"] in ("no /dev/kmsg", "no vmgenid device")
     assert service.journal(since, "--priority=warning") == ""
     service.run("sh", "-euc", "printf VCLK >/dev/vmclock0 && truncate -s 4096 /dev/vmclock0")
     try:
-        service.run("systemctl", "restart", "uuidd.service")
+        service.restart()
         assert service.status()["clones"]["signals"]["vmclock"] == ""
     finally:
         service.run("rm", "/dev/vmclock0")
-        service.run("systemctl", "restart", "uuidd.service")
-
-
-def test_the_socket_is_enabled_for_the_next_boot(service: Booted) -> None:
-    """So the first request after it starts the service."""
-    assert service.run("systemctl", "is-enabled", "uuidd.socket") == "enabled\n"
-    assert service.shown("ActiveState", "uuidd.socket") == "active"
+        service.restart()
 
 
 def test_a_restart_loses_no_call(service: Booted, tmp_path: Path) -> None:
-    """Requests wait in the socket, which systemd holds, and the log tells of both ends."""
     since = service.now()
     with callers(service, tmp_path) as draw_on:
-        service.run("systemctl", "restart", "uuidd.service")
+        service.restart()
         draw_on()
     service.logged(since, "stopping: signal=SIGTERM", "stopped: state saved", "started: version=")
     # The callers may have gone on with their leases, which a quick restart finds not to be over.
@@ -177,7 +143,6 @@ def test_restarts_in_quick_succession_are_allowed(service: Booted) -> None:
 
 
 def test_a_killed_daemon_is_started_again(service: Booted, tmp_path: Path) -> None:
-    """By systemd, at once, with no id twice; the journal says what it died of."""
     since, pid = service.now(), service.pid
     with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "kill", "--signal=KILL", "uuidd.service")
@@ -197,8 +162,8 @@ def test_a_killed_daemon_is_not_left_for_the_next_call(service: Booted) -> None:
 
 
 def test_a_hung_daemon_is_ended_by_the_watchdog(service: Booted, tmp_path: Path) -> None:
-    """One that says nothing any more gives way to another, with no id twice."""
-    drop_in(service, "[Service]\nWatchdogSec=2\n")
+    service.drop_in("WatchdogSec=2")
+    service.restart()
     since, pid = service.now(), service.pid
     with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "kill", "--signal=STOP", "uuidd.service")
@@ -209,7 +174,6 @@ def test_a_hung_daemon_is_ended_by_the_watchdog(service: Booted, tmp_path: Path)
 
 
 def test_a_stopped_service_is_started_by_the_next_call(service: Booted, tmp_path: Path) -> None:
-    """The socket stays open without it."""
     since = service.now()
     with callers(service, tmp_path) as draw_on:
         service.run("systemctl", "stop", "uuidd.service")
@@ -220,7 +184,7 @@ def test_a_stopped_service_is_started_by_the_next_call(service: Booted, tmp_path
 
 def test_a_call_made_while_it_starts_is_answered(service: Booted) -> None:
     """A service that takes long to start keeps its callers waiting, and turns none away."""
-    drop_in(service, "[Service]\nExecStartPre=/bin/sleep 1\n")
+    service.drop_in("ExecStartPre=/bin/sleep 1")
     service.run("systemctl", "stop", "uuidd.service")
     service.run("systemctl", "start", "--no-block", "uuidd.service")
     until(lambda: service.shown("ActiveState") == "activating")
@@ -230,49 +194,44 @@ def test_a_call_made_while_it_starts_is_answered(service: Booted) -> None:
     assert service.shown("ActiveState") == "active"
 
 
-def fails_to_start(booted: Booted) -> str:
-    """Restart the service, which cannot start; return what systemctl says of it then."""
+def fails_to_start(booted: Booted, options: str) -> str:
+    """Start the service with options that it refuses; return the line that shows why."""
+    booted.options(options)
     booted.run("systemctl", "restart", "--no-block", "uuidd.service")
 
-    def shown() -> str:
-        done = booted.tried("systemctl", "status", "--no-pager", "--full", "uuidd.service")
+    def line() -> str:
+        words = ("systemctl", "status", "--no-pager", "--full", "uuidd.service")
+        said = booted.tried(*words).stdout
         # What it says comes before its end, and while it waits to be tried again.
-        said = "Active: activating" in done.stdout and " uuidd[" in done.stdout
-        return done.stdout if said else ""
+        lines = [line for line in said.splitlines() if " uuidd[" in line]
+        return lines[-1] if "Active: activating" in said and lines else ""
 
-    return until(shown)
+    return until(line)
+
+
+BAD = "--max-pipelined none"
 
 
 def test_a_bad_option_fails_the_start_until_it_is_mended(service: Booted) -> None:
-    """The line is shown; the socket takes requests all the while, and answers them then."""
-    options(service, "--max-pipelined none")
-    said = fails_to_start(service)
-    [told] = [line for line in said.splitlines() if " uuidd[" in line]
-    assert "argument --max-pipelined: 'none' is not a whole number" in told
+    said = fails_to_start(service, BAD)
+    assert "argument --max-pipelined: 'none' is not a whole number" in said
     assert service.shown("ActiveState", "uuidd.socket") == "active"
     with service.connect() as connection:
-        options(service, "")
+        service.options("")
         assert len(connection.call("make", "v1", 2)) == 2
     until(lambda: service.shown("ActiveState") == "active")
 
 
+def test_a_state_folder_of_anothers_is_refused(service: Booted) -> None:
+    service.run("install", "--directory", "--owner=nobody", "/var/lib/elsewhere")
+    said = fails_to_start(service, "--state /var/lib/elsewhere")
+    assert "the state folder /var/lib/elsewhere belongs to uid 65534, and this is uid" in said
+
+
 def test_a_restart_of_a_service_that_cannot_start_fails(service: Booted) -> None:
-    """The command fails soon: systemd does not go on trying before it answers."""
-    options(service, "--max-pipelined none")
-    begin = time.monotonic()
+    """The command fails: systemd does not go on trying before it answers."""
+    service.options(BAD)
     assert service.tried("systemctl", "restart", "uuidd.service").returncode == 1
-    assert time.monotonic() - begin < 5
-
-
-def shortest_pause(service: Booted) -> float:
-    """Return the fewest seconds between two tries to start the service, while a caller waits."""
-    since = service.now()
-    service.run("systemctl", "restart", "--no-block", "uuidd.service")
-    with service.connect():
-        until(lambda: int(service.shown("NRestarts")) >= 2)
-    lines = service.journal(since, "--output=short-unix").splitlines()
-    tries = [float(line.split()[0]) for line in lines if "Starting uuidd.service" in line]
-    return min(later - one for one, later in itertools.pairwise(tries))
 
 
 @pytest.mark.parametrize("fault", ["options", "installation"])
@@ -281,27 +240,23 @@ def test_a_service_that_cannot_start_is_tried_every_other_second(
 ) -> None:
     """At most so often, even while a caller waits, and if not even uuidd's error can be told."""
     if fault == "options":
-        options(service, "--max-pipelined none")
+        service.options(BAD)
     else:
         # As after an upgrade that failed half-way.
         broken = service.path("/var/lib/broken")
         broken.mkdir(exist_ok=True)
         (broken / "trio.py").write_text("raise ImportError('half of it is missing')\n")
-        drop_in(service, "[Service]\nEnvironment=PYTHONPATH=/var/lib/broken\n", restart=False)
-    assert shortest_pause(service) > 2
-
-
-def test_a_state_folder_of_anothers_is_refused(service: Booted) -> None:
-    """In one line, which systemctl shows, with status 1."""
-    service.run("install", "--directory", "--owner=nobody", "/var/lib/elsewhere")
-    options(service, "--state /var/lib/elsewhere")
-    said = fails_to_start(service)
-    [line] = [line for line in said.splitlines() if " uuidd[" in line]
-    assert "the state folder /var/lib/elsewhere belongs to uid 65534, and this is uid" in line
+        service.drop_in("Environment=PYTHONPATH=/var/lib/broken")
+    since = service.now()
+    service.run("systemctl", "restart", "--no-block", "uuidd.service")
+    with service.connect():
+        until(lambda: int(service.shown("NRestarts")) >= 2)
+    lines = service.journal(since, "--output=short-unix").splitlines()
+    tries = [float(line.split()[0]) for line in lines if "Starting uuidd.service" in line]
+    assert min(later - one for one, later in itertools.pairwise(tries)) > 2
 
 
 def test_systemd_gives_the_services_own_folder_back_to_it(service: Booted) -> None:
-    """What somebody took of /var/lib/uuidd is the service's again at the next start."""
     node = service.status()["node"]
     service.run("systemctl", "stop", "uuidd.service")
     service.run("chown", "-R", "nobody:", "/var/lib/uuidd")
@@ -315,7 +270,6 @@ MAC = "00:16:3e:5a:5b:5c"
 
 @pytest.fixture
 def interface(service: Booted) -> Iterator[None]:
-    """An interface inside, test0, with a MAC of a maker's."""
     ip = [need("nsenter"), f"--net={service.path('/proc/1/ns/net')}", need("ip")]
     output(*ip, "link", "add", "test0", "address", MAC, "type", "veth")
     yield
@@ -325,9 +279,8 @@ def interface(service: Booted) -> Iterator[None]:
 @pytest.mark.usefixtures("interface")
 @pytest.mark.parametrize("node", ["mac", "mac:test0"])
 def test_a_mac_is_found_from_within_the_sandbox(service: Booted, node: str) -> None:
-    """Every way of --node works in the service, closed as it is."""
-    options(service, f"--node {node}")
-    service.run("systemctl", "restart", "uuidd.service")
+    service.options(f"--node {node}")
+    service.restart()
     made = uuid_of(service, "uuidgen", "-t")
     assert made.node == int(MAC.replace(":", ""), 16)
 
@@ -340,7 +293,8 @@ def test_the_service_notices_a_copied_state(service: Booted) -> None:
     nodes = []
     for product in ("6ba7b810-9dad-11d1-80b4-00c04fd430c8", "0e6cd2a9-4f86-4d49-9a0c-2a5c1a4b6f11"):
         uuid.write_text(f"{product}\n")
-        drop_in(service, "[Service]\nLoadCredential=product-uuid:/root/product-uuid\n")
+        service.drop_in("LoadCredential=product-uuid:/root/product-uuid")
+        service.restart()
         nodes.append(service.status()["node"])
     assert nodes[0] != nodes[1]
     log = service.run(
@@ -350,11 +304,10 @@ def test_the_service_notices_a_copied_state(service: Booted) -> None:
 
 
 def test_an_idle_service_ends_and_comes_back(service: Booted) -> None:
-    """With -T it ends after a time without requests, well, and the next one starts it."""
-    options(service, "-T 2")
+    service.options("-T 2")
     since = service.now()
     begin = time.monotonic()
-    service.run("systemctl", "restart", "uuidd.service")
+    service.restart()
     until(lambda: service.shown("ActiveState") == "inactive")
     assert time.monotonic() - begin > 2
     service.logged(since, "stopping: no request for 2 s", "stopped: state saved")

@@ -11,7 +11,6 @@ import pytest
 from tests.documents import text
 from tests.rig import until
 from tests.system.booted import UUIDD, Booted
-from tests.system.booted_service import options
 from tests.tools import need
 from uuidd.server.trust import quality as kernels_quality
 
@@ -44,7 +43,6 @@ def engine(service: Booted) -> Iterator[None]:
 
 
 def commands(beginning: str, name: str = "systemd/fleet.md") -> str:
-    """Return the first block of commands that a document has after some words."""
     _, found, rest = text(name).partition(beginning)
     assert found
     return rest.split("```sh\n")[1].split("```")[0]
@@ -58,14 +56,12 @@ def roll_out(service: Booted, allowed: str = "localhost") -> str:
 
 
 def exposure(service: Booted) -> float:
-    """Return how systemd rates what the service could do to its host, from 0 to 10."""
     said = service.run("systemd-analyze", "security", "--no-pager", "uuidd.service")
     [rated] = re.findall(r"Overall exposure level for \S+: ([0-9.]+) ", said)
     return float(rated)
 
 
 def reaches(service: Booted, state: str) -> str:
-    """Wait until the worker number is in a state; return why."""
     until(lambda: service.status()["worker"]["state"] == state)
     why: str = service.status()["worker"]["why"]
     return why
@@ -75,10 +71,9 @@ def reaches(service: Booted, state: str) -> str:
 def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
     service: Booted,
 ) -> None:
-    """The service alone reaches no network: it says so, and makes all other kinds."""
     alone = exposure(service)
-    options(service, f"--worker {FLEET}")
-    service.run("systemctl", "restart", "uuidd.service")
+    service.options(f"--worker {FLEET}")
+    service.restart()
     assert "run uuidd install-units --coordinator" in reaches(service, "away")
     with service.connect() as connection:
         assert len(connection.call("make", "v7", 2)) == 2
@@ -96,8 +91,7 @@ def test_the_drop_in_lets_the_service_claim_a_number_and_nothing_else_does(
 
 @pytest.mark.usefixtures("engine")
 def test_ipv6_can_be_forbidden(service: Booted) -> None:
-    """As the README says, in the same drop-in."""
-    options(service, f"--worker {FLEET}")
+    service.options(f"--worker {FLEET}")
     roll_out(service, allowed="localhost\nRestrictAddressFamilies=~AF_INET6")
     reaches(service, "held")
     assert service.shown("RestrictAddressFamilies") == "AF_INET AF_NETLINK AF_UNIX"
@@ -117,13 +111,13 @@ def test_the_password_is_a_credential_of_systemd(service: Booted) -> None:
         "auth enable",
     ):
         service.run(*etcdctl, *command.split())
-    options(service, f"--worker {FLEET}")
+    service.options(f"--worker {FLEET}")
     roll_out(service)
     assert "user name is empty" in reaches(service, "away")
 
     service.path("/etc/uuidd").mkdir()
     service.path(SECRET).write_text(f"{PASSWORD}\n")
-    options(service, f"--worker {FLEET} --worker-user uuidd --worker-secret fleet-password")
+    service.options(f"--worker {FLEET} --worker-user uuidd --worker-secret fleet-password")
     service.run("sh", "-euc", commands("**If the engine has users,**"))
     reaches(service, "held")
     assert service.run("stat", "--format=%U %a", SECRET) == "root 600\n"
@@ -142,8 +136,7 @@ def test_the_password_is_a_credential_of_systemd(service: Booted) -> None:
 
 
 def test_without_the_drop_in_no_clock_can_be_required(service: Booted) -> None:
-    """The start is refused, in one line that says how to allow the question."""
-    options(service, "--require-sync 0.5")
+    service.options("--require-sync 0.5")
     since = service.now()
     assert service.tried("systemctl", "restart", "uuidd.service").returncode == 1
     service.logged(since, "--require-sync", level="err")
@@ -151,7 +144,7 @@ def test_without_the_drop_in_no_clock_can_be_required(service: Booted) -> None:
 
 def test_with_the_drop_in_the_steady_kinds_wait_for_a_good_clock(service: Booted) -> None:
     """The clock is as the kernel says outside too; v1 never waits."""
-    options(service, "--require-sync 0.5")
+    service.options("--require-sync 0.5")
     service.run("sh", "-euc", commands("### A clock that is good enough", "systemd/README.md"))
     quality = kernels_quality()
     with service.connect() as connection:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.rig import until
-from tests.system import booted_service
 from tests.system.booted import UUIDCTL, Booted
 
 pytestmark = pytest.mark.thorough
@@ -41,35 +40,31 @@ STEPS = {
 
 @pytest.fixture(scope="module")
 def packages(booted: Booted) -> Booted:
-    """The booted system, with packages to install."""
     booted.run("sh", "-euc", REPACK)
     return booted
 
 
 @pytest.fixture
 def installed(packages: Booted) -> Iterator[Booted]:
-    """Our service runs, and the package is installed beside it."""
     packages.run("dpkg", "--install", "/opt/same.deb")
-    with booted_service.running(packages):
+    with packages.serving():
         packages.run("systemctl", "start", "uuidd-keep.path")
         yield packages
 
 
 def serves(booted: Booted) -> bool:
-    """Whether our service answers at its socket, to a program inside."""
     done = booted.tried(UUIDCTL, "status", "--check")
     return done.returncode == 0 and "all is well" in done.stdout
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_the_socket_is_open_again_soon_and_after_a_boot(installed: Booted, step: str) -> None:
-    """Whatever apt does to the package, by the same steps of dpkg."""
     installed.run("sh", "-euc", STEPS[step])
     until(lambda: serves(installed))
-    assert booted_service.is_ours(installed)
+    assert installed.is_ours
     installed.reboot()
     until(lambda: serves(installed))
-    assert booted_service.is_ours(installed)
+    assert installed.is_ours
 
 
 def test_a_socket_that_was_stopped_stays_closed(installed: Booted) -> None:

@@ -24,117 +24,58 @@ SLEW = 0.001
 """Seconds by which UTC, which dates the ids, may leave the clock that measures max_age meanwhile.
 There is no other slack: an id is found current after it was asked for, so it was so then."""
 
-ROUNDS = [2, pytest.param(6, marks=pytest.mark.thorough)]
-"""How often many ids are drawn, and then a few."""
-
 Process = list[Drawn]
 
 
-def draw_side_by_side(
-    kind: str, max_age: float, folder: Path, many: int, rounds: int
+@pytest.fixture(scope="module", params=[2, pytest.param(6, marks=pytest.mark.thorough)])
+def drawn(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Process]:
-    """Let two processes draw at once from one daemon; return what each of them drew.
+    """What two processes draw at once from one daemon: many v1 and then a few, again and again.
 
     After many at once the next block is large: it gets old with the few that follow, which take
     longer than the default max_age.
     """
-    settings: Any = {
-        "kinds": [kind],
-        "max_age": max_age,
-        "bursts": [many, *[1] * 12],
-        "pause": 0.015,
-    }
+    folder = tmp_path_factory.mktemp("current")
+    settings: Any = {"kinds": ["v1"], "max_age": MAX_AGE, "bursts": [MANY, *[1] * 12]}
     with Daemon() as daemon, contextlib.ExitStack() as running:
-        both = [
-            running.enter_context(
-                Holder(daemon.socket, folder / str(number), fallback=False, **settings)
-            )
-            for number in range(2)
-        ]
+        both = []
+        for number in range(2):
+            file = folder / str(number)
+            holder = Holder(daemon.socket, file, fallback=False, pause=0.015, **settings)
+            both.append(running.enter_context(holder))
         for holder in both:
             holder.more(1)
         for holder in both:
-            holder.more(rounds * many)
+            holder.more(request.param * MANY)
     drawn = [holder.drawn() for holder in both]
     assert max(each[0].asked_ns for each in drawn) < min(each[-1].had_ns for each in drawn)
+    # An id's tick has come by the time that the id is there.
+    assert max(one.tick - one.had for each in drawn for one in each) <= 0
     return drawn
 
 
-@pytest.fixture(scope="module", params=ROUNDS)
-def rounds(request: pytest.FixtureRequest) -> int:
-    """How often many are drawn."""
-    count: int = request.param
-    return count
-
-
-@pytest.fixture(scope="module", params=["v1", "flake"])
-def kind(request: pytest.FixtureRequest) -> str:
-    """A kind of leases, and one of blocks alone."""
-    name: str = request.param
-    return name
-
-
-@pytest.fixture(scope="module")
-def drawn(kind: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[Process]:
-    """What was drawn with the default max_age."""
-    return draw_side_by_side(kind, MAX_AGE, tmp_path_factory.mktemp("current"), MANY, rounds)
-
-
-@pytest.fixture(scope="module")
-def at_once(kind: str, rounds: int, tmp_path_factory: pytest.TempPathFactory) -> list[Process]:
-    """What was drawn with a max_age of 0."""
-    return draw_side_by_side(kind, 0, tmp_path_factory.mktemp("ordered"), MANY // 6, rounds)
-
-
-of_leases = pytest.mark.parametrize("kind", ["v1"], indirect=True, scope="module")
-of_blocks = pytest.mark.parametrize("kind", ["flake"], indirect=True, scope="module")
-
-
-def inversion(drawn: Iterable[Iterable[Drawn]], by: int) -> object:
-    """Return ids that are inverted by *by* ticks or more, or None."""
+def inversion(drawn: Iterable[Iterable[Drawn]], seconds: float) -> object:
+    """Return ids that are inverted by so much or more, or None."""
     return first_inversion(
-        ((one.asked_ns, one.had_ns, one.tick) for some in drawn for one in some), by
+        ((one.asked_ns, one.had_ns, one.tick) for some in drawn for one in some),
+        int(seconds * TICKS_PER_SECOND),
     )
 
 
-def test_no_id_is_of_the_future(drawn: list[Process], at_once: list[Process]) -> None:
-    """An id's tick has come by the time that the id is there."""
-    assert max(one.tick - one.had for each in drawn + at_once for one in each) <= 0
-
-
-def test_no_id_is_older_than_max_age(drawn: list[Process]) -> None:
-    """An id's tick was not max_age past when it was asked for, even from a block that got old."""
-    oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert oldest < (MAX_AGE + SLEW) * TICKS_PER_SECOND
-
-
-@of_blocks
-def test_ids_of_blocks_got_old(drawn: list[Process]) -> None:
-    """These tests see what they are for: Flakes were kept for a good part of max_age."""
-    oldest = max(one.asked - one.tick for each in drawn for one in each)
-    assert oldest > MAX_AGE / 2 * TICKS_PER_SECOND
-
-
-@of_leases
 def test_ids_of_leases_are_a_millisecond_old_at_most(drawn: list[Process]) -> None:
     """And ids of two processes are inverted by no more. Most v1 are of leases."""
     # By the low byte of the clock sequence.
     leased = [[one for one in each if one.id >> 48 & 0xFF >= BLOCK_LANES] for each in drawn]
-    by = int((AHEAD_SECONDS + SLEW) * TICKS_PER_SECOND)
+    by = (AHEAD_SECONDS + SLEW) * TICKS_PER_SECOND
     assert sum(map(len, leased)) > sum(map(len, drawn)) / 2
     assert all(one.asked - one.tick < by for each in leased for one in each)
-    assert inversion(leased, by) is None
+    assert inversion(leased, AHEAD_SECONDS + SLEW) is None
 
 
 def test_ids_of_two_processes_are_inverted_by_max_age_at_most(drawn: list[Process]) -> None:
     """What was had before another id was asked for is later by less than max_age, if at all."""
-    by = int((MAX_AGE + SLEW) * TICKS_PER_SECOND)
-    assert inversion(drawn, by) is None
-
-
-def test_without_blocks_ids_of_two_processes_are_in_order(at_once: list[Process]) -> None:
-    """With a max_age of 0, what was had before another id was asked for is earlier than that."""
-    assert inversion(at_once, 0) is None
+    assert inversion(drawn, MAX_AGE + SLEW) is None
 
 
 @pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.thorough)])

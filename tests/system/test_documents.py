@@ -28,14 +28,12 @@ OF_NODE_EXPORTER = {"node_textfile_mtime_seconds"}
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    """A daemon with a worker number."""
     with Daemon("--worker", "5") as daemon:
         yield daemon
 
 
 @pytest.fixture(scope="module")
 def status(daemon: Daemon) -> dict[str, Any]:
-    """What it tells of itself."""
     with Client(daemon.socket, fallback=False) as client:
         client.uuid1()
         client.uuid7()
@@ -53,7 +51,6 @@ def test_the_examples_in_python_run(daemon: Daemon, name: str) -> None:
 
 
 def test_the_warning_is_quoted_as_it_is(tmp_path: Path) -> None:
-    """A search of the document for the warning finds it."""
     environment = {**os.environ, "UUIDD_SOCKET": f"{tmp_path}/s", "UUIDD_FALLBACK": ""}
     draw = "import uuidd_client; uuidd_client.uuid1()"
     done = run(sys.executable, "-c", draw, env=environment)
@@ -63,7 +60,6 @@ def test_the_warning_is_quoted_as_it_is(tmp_path: Path) -> None:
 
 
 def test_each_name_in_the_status_is_explained(status: dict[str, Any]) -> None:
-    """In the table that explains the screen."""
     told = text("uuidd/status.md")
     # These two hold a name for each limit and kind.
     names = [*_names({**status, "limits": 0, "full_on": 0})]
@@ -73,15 +69,9 @@ def test_each_name_in_the_status_is_explained(status: dict[str, Any]) -> None:
 
 
 def test_the_screen_that_is_shown_has_the_lines_of_the_command(status: dict[str, Any]) -> None:
-    """Each label that the command prints stands there, in the same order."""
     [screen] = [block for block in blocks("uuidd/status.md", "") if block.startswith("uuidd  ")]
     drawn = panel.draw(status, 0.0, width=80, coloured=False)
     assert _labels(screen) == _labels(drawn)
-
-
-def test_promtool_accepts_the_alerts() -> None:
-    """Prometheus can load the file."""
-    output(need("promtool"), "check", "rules", ALERTS)
 
 
 def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
@@ -102,7 +92,6 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
 
 
 def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> None:
-    """As ``uuidctl status --prometheus`` writes it, or node_exporter."""
     families = _families(status)
     ours = {sample.name for family in families for sample in family.samples}
     # There is a sample of it for each reason, and none before the first refusal.
@@ -112,13 +101,11 @@ def test_each_metric_in_the_alerts_is_one_of_ours(status: dict[str, Any]) -> Non
 
 
 def test_promtool_reads_the_metrics_and_has_no_complaint(status: dict[str, Any]) -> None:
-    """Their format is the one that node_exporter's textfile collector reads."""
     told = metrics.text(status)
     output(need("promtool"), "check", "metrics", input=told)
 
 
 def test_each_metric_in_the_dashboard_is_one_of_ours(status: dict[str, Any]) -> None:
-    """And the file is one that Grafana can import."""
     # Families of labels and counters may have no sample yet.
     ours = {family.name for family in _families(status)}
     dashboard = json.loads((ROOT / "systemd" / "grafana.json").read_text())

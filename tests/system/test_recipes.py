@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import alembic
@@ -28,7 +28,6 @@ RECIPES = ROOT / "client" / "recipes"
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    """A daemon with a worker number."""
     with Daemon("--worker", "5") as daemon:
         yield daemon
 
@@ -56,24 +55,20 @@ def run(environment: dict[str, str], *words: str, folder: Path = RECIPES) -> str
 
 
 def url(server: Server) -> str:
-    """Return the address of the PostgreSQL of these tests, for psycopg."""
     return f"postgresql://postgres@/postgres?host={server.folder}"
 
 
 def for_sqlalchemy(server: Server) -> str:
-    """Return the same for SQLAlchemy."""
     return url(server).replace("postgresql:", "postgresql+psycopg:")
 
 
 def test_the_document_names_each_recipe() -> None:
-    """Whoever looks for an example finds its link."""
     linked = set(re.findall(r"\]\(recipes/([\w.]+)\)", text("client/README.md")))
     assert linked == {path.name for path in RECIPES.iterdir() if path.is_file()}
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_sqlalchemy(environment: dict[str, str], server: Server, database: str) -> None:
-    """Rows come back in the order in which their ids were made."""
     address = "sqlite://" if database == "sqlite" else for_sqlalchemy(server)
     told = run({**environment, "DATABASE_URL": address}, "with_sqlalchemy.py")
     rows = [line.split() for line in told.splitlines()]
@@ -137,7 +132,6 @@ print([type(order.id).__name__ for order in Order.objects.all()])
 
 
 def test_django(environment: dict[str, str], tmp_path: Path) -> None:
-    """With a migration that names the functions, and no change after it."""
     app = tmp_path / "shop"
     (app / "migrations").mkdir(parents=True)
     (app / "__init__.py").touch()
@@ -171,34 +165,12 @@ with warnings.catch_warnings():
 
 
 def test_fastapi(environment: dict[str, str]) -> None:
-    """Ids are made, found again, refused, and described."""
     made, described = json.loads(run(environment, "-c", FASTAPI))
     assert uuids.from_text(made["id"]) >> 76 & 15 == 7
     assert isinstance(made["batch"], str)
     assert int(made["batch"]) >> 12 & 1023 == 5
     assert described["number"]["pattern"].startswith("^[0-7]")
     assert (described["batch"]["type"], described["id"]["format"]) == ("string", "uuid7")
-
-
-FASTAPI_ALONE = """
-import warnings
-with warnings.catch_warnings():
-    # Of the libraries, on each other, and of the fallback.
-    warnings.simplefilter("ignore")
-    from fastapi.testclient import TestClient
-    from with_fastapi import app
-    client = TestClient(app)
-    refused = client.post("/orders", params={"item": "tea"})
-    print(refused.status_code, refused.json()["detail"])
-    assert client.get("/health").json()["last_error"] == refused.json()["detail"]
-"""
-
-
-def test_fastapi_without_a_daemon(environment: dict[str, str], tmp_path: Path) -> None:
-    """A Snowflake that cannot be made is a status 503 that says why, and so does the health."""
-    alone = {**environment, "UUIDD_SOCKET": str(tmp_path / "none")}
-    printed = run(alone, "-c", FASTAPI_ALONE)
-    assert printed.startswith("503 no answer from uuidd at ")
 
 
 FASTAPI_OF_A_DATABASE = """
@@ -281,7 +253,6 @@ def test_gunicorn(environment: dict[str, str], place: Path) -> None:
 
 
 def _answer(at: Path) -> str:
-    """Return what the web server at a Unix socket answers."""
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(PATIENCE)
         sock.connect(str(at))
@@ -289,19 +260,34 @@ def _answer(at: Path) -> str:
         return b"".join(iter(lambda: sock.recv(4096), b"")).partition(b"\r\n\r\n")[2].decode()
 
 
-def test_logging(environment: dict[str, str]) -> None:
-    """The lines of a request have one id, and another request has another, a later one."""
-    lines = [line.split(" ", 1) for line in run(environment, "with_logging.py").splitlines()]
-    assert [said for _, said in lines] == ["begin first", "end first", "begin second", "end second"]
-    first, same, second, same_again = (kinds.number("ulid", id) for id, _ in lines)
-    assert first == same < second == same_again
+def of_logging(line: str) -> tuple[str, str]:
+    """Return the id in a line, and what it says."""
+    id, said = line.split(" ", 1)
+    return id, said
 
 
-def test_structlog(environment: dict[str, str]) -> None:
-    """The same."""
-    lines = [json.loads(line) for line in run(environment, "with_structlog.py").splitlines()]
-    assert [line["request"] for line in lines] == ["first", "first", "second", "second"]
-    first, same, second, same_again = (kinds.number("ulid", line["request_id"]) for line in lines)
+def of_structlog(line: str) -> tuple[str, str]:
+    """Return the same of a line that is JSON."""
+    told = json.loads(line)
+    return told["request_id"], told["request"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "read", "expected"),
+    [
+        ("with_logging.py", of_logging, ("begin first", "end first", "begin second", "end second")),
+        ("with_structlog.py", of_structlog, ("first", "first", "second", "second")),
+    ],
+)
+def test_the_lines_of_a_request_have_one_id_and_another_request_has_a_later_one(
+    environment: dict[str, str],
+    recipe: str,
+    read: Callable[[str], tuple[str, str]],
+    expected: tuple[str, ...],
+) -> None:
+    ids, said = zip(*map(read, run(environment, recipe).splitlines()), strict=True)
+    assert said == expected
+    first, same, second, same_again = (kinds.number("ulid", id) for id in ids)
     assert first == same < second == same_again
 
 

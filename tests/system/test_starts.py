@@ -18,7 +18,6 @@ UUIDD = (sys.executable, "-m", "uuidd")
 
 @pytest.fixture
 def place(place: Path) -> Path:
-    """A folder with a state folder in it."""
     (place / "state").mkdir()
     return place
 
@@ -28,48 +27,39 @@ def at(place: Path, *more: str) -> list[str]:
     return ["-F", "-P", f"--socket={place / 's'}", f"--state={place / 'state'}", *more]
 
 
-def line_of(status: int, said: str, error: str) -> str:
-    """Return the one line with which a start was refused."""
-    assert (status, said) == (1, ""), error
-    (line,) = error.splitlines()
-    assert line.startswith("uuidd: ")
-    return line.removeprefix("uuidd: ")
-
-
-def refusal(*arguments: str) -> str:
-    """Return the one line with which a start with these arguments ends."""
-    return line_of(*ended(*arguments))
-
-
 def everything(place: Path) -> set[str]:
-    """Return the names of all files below *place*."""
     return {str(path.relative_to(place)) for path in place.rglob("*")}
 
 
+def assert_refused(place: Path, line: str, *before: object, **options: object) -> None:
+    """Check that a start in *place*, with a command *before* it, ends with one line."""
+    done = run(*before, *UUIDD, *at(place), **options)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"uuidd: {line}\n")
+    assert everything(place) - {"s"} == {"state"}
+
+
 def test_a_socket_whose_folder_is_not_there(place: Path) -> None:
-    """The line names what is wrong and the way out, and nothing is made."""
-    assert refusal(*at(place, f"--socket={place}/none/s")) == (
-        f"the socket's folder {place}/none cannot be opened: No such file or directory;"
-        " create it, or name another socket with --socket"
+    line = (
+        f"uuidd: the socket's folder {place}/none cannot be opened: No such file or directory;"
+        " create it, or name another socket with --socket\n"
     )
+    assert ended(*at(place, f"--socket={place}/none/s")) == (1, "", line)
     assert everything(place) == {"state"}
 
 
 def test_a_state_folder_that_is_read_only(place: Path) -> None:
-    """A start is refused before anything is served."""
     state = place / "state"
     script = f'mount -t tmpfs -o ro,mode=0755 none {state} && exec "$@"'
-    done = run(*with_own_mounts("sh", "-c", script, "sh", *UUIDD, *at(place)))
-    assert line_of(done.returncode, done.stdout, done.stderr) == (
+    line = (
         f"the state folder {state} is not writable: Read-only file system; change that, or name"
         " another with --state"
     )
-    assert everything(place) == {"state"}
+    assert_refused(place, line, *with_own_mounts("sh", "-c", script, "sh"))
 
 
 @pytest.mark.usefixtures("as_root")
 @pytest.mark.parametrize(
-    ("roots", "told"),
+    ("roots", "line"),
     [
         (
             "",
@@ -84,23 +74,20 @@ def test_a_state_folder_that_is_read_only(place: Path) -> None:
     ],
 )
 def test_a_folder_that_root_has_mounted_for_another_user(
-    place: Path, roots: str, told: str
+    place: Path, roots: str, line: str
 ) -> None:
-    """The line says which owner the folder needs, as the volume of a container."""
     for path in {place, place / "state"} - {place / roots}:
         os.chown(path, 10001, 10001)
-    done = run(*UUIDD, *at(place), user=10001, group=10001)
-    line = line_of(done.returncode, done.stdout, done.stderr)
-    assert line == told.format(place=place)
+    assert_refused(place, line.format(place=place), user=10001, group=10001)
 
 
 def test_the_socket_of_a_daemon_that_lives(place: Path) -> None:
-    """A second daemon on a live socket names the first's pid and leaves it alone."""
     with Daemon() as first:
-        assert refusal(*at(place, f"--socket={first.socket}")) == (
-            f"a daemon with pid {first.pid} is listening at {first.socket};"
-            " stop that one, or name another socket with --socket"
+        line = (
+            f"uuidd: a daemon with pid {first.pid} is listening at {first.socket};"
+            " stop that one, or name another socket with --socket\n"
         )
+        assert ended(*at(place, f"--socket={first.socket}")) == (1, "", line)
         first.call("take", "utc", 1)
 
 
@@ -119,11 +106,11 @@ def test_the_socket_of_a_service(place: Path) -> None:
     """Process 1 is systemd, which is not to be stopped."""
     own = (need("unshare"), "-m", "-p", "-f", "--propagation", "private")
     shell = ("sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh")
-    done = run(*own, *shell, sys.executable, "-c", AS_SYSTEMD, place / "s", *UUIDD, *at(place))
-    assert line_of(done.returncode, done.stdout, done.stderr) == (
+    line = (
         f"systemd listens at {place}/s, for a service; start that one (systemctl start uuidd), or"
         " name another socket with --socket"
     )
+    assert_refused(place, line, *own, *shell, sys.executable, "-c", AS_SYSTEMD, place / "s")
 
 
 def test_a_start_in_the_background_ends_when_the_daemon_answers(place: Path) -> None:
@@ -131,28 +118,19 @@ def test_a_start_in_the_background_ends_when_the_daemon_answers(place: Path) -> 
     socket, pid = f"--socket={place / 's'}", place / "pid"
     output(*UUIDD, socket, f"--state={place / 'state'}", f"--pid={pid}")
     try:
-        number = int(pid.read_text())
+        process = os.pidfd_open(int(pid.read_text()))
         assert len(output(*UUIDD, socket, "-t")) == 37
     finally:
         output(*UUIDD, socket, "-k")
-    _await_end(number)
+    assert select.select([process], [], [], PATIENCE)[0]
+    os.close(process)
     assert everything(place) == {"state", "state/lock", "state/state"}
 
 
-def _await_end(pid: int) -> None:
-    """Wait until a process that is not our child has ended."""
-    try:
-        fd = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    ended, _, _ = select.select([fd], [], [], PATIENCE)
-    os.close(fd)
-    assert ended
-
-
 def test_a_start_in_the_background_that_fails_says_why(place: Path) -> None:
-    """Going to the background does not swallow the line, nor the status."""
-    assert "does not exist" in refusal(*at(place, f"--state={place / 'none'}")[1:])
+    status, said, error = ended(*at(place, f"--state={place / 'none'}")[1:])
+    assert (status, said) == (1, "")
+    assert "does not exist" in error
 
 
 def test_another_node_moves_the_clock_sequence() -> None:

@@ -9,7 +9,8 @@ from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_MS, TimeField
 from uuidd.core.ids.versions import LANE_BITS
 
-Fields = dict[str, int | str]
+Values = dict[str, int | str]
+"""The fields of an id, by name."""
 
 ORDER = (
     "version",
@@ -85,13 +86,13 @@ class Reading:
         return FORMATS[self.kind].to_text(value) if self.kind in FORMATS else uuids.to_text(value)
 
     @property
-    def fields(self) -> Fields:
+    def fields(self) -> Values:
         """The fields that the kind has, in the order of ``ORDER``."""
         kind, value = self.kind, self.value
         if kind == "guid":
             value = uuids.guid_swapped(value)
             kind = kind_of_uuid(value)
-        found: Fields = {}
+        found: Values = {}
         if kind in FORMATS:
             found = _of_format(kind, value)
             time = time_field(kind, self.epoch)
@@ -108,9 +109,9 @@ class Reading:
         return {name: found[name] for name in ORDER if name in found}
 
 
-def _of_format(kind: str, value: int) -> Fields:
+def _of_format(kind: str, value: int) -> Values:
     form = FORMATS[kind]
-    found: Fields = {}
+    found: Values = {}
     for name, raw in form.unpack(value).items():
         digits = -(-form.sizes[name] // 4)
         if name == "node":
@@ -138,7 +139,7 @@ def _of_format(kind: str, value: int) -> Fields:
     return found
 
 
-def _of_uuid(value: int) -> Fields:
+def _of_uuid(value: int) -> Values:
     version = uuids.version(value)
     if version is not None:
         return {"version": version, "variant": "RFC 9562"}
@@ -147,7 +148,7 @@ def _of_uuid(value: int) -> Fields:
     return {"variant": "future" if value >> 61 & 1 else "Microsoft"}
 
 
-def _place(bits: int, after: int, places: int) -> Fields:
+def _place(bits: int, after: int, places: int) -> Values:
     """Return the tick in the millisecond and the lane, which are the highest of these *bits*.
 
     *after* is how many of them come after the tick. Nothing is returned if there can be no tick.

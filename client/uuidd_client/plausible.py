@@ -27,14 +27,14 @@ bits are plausible by chance.
 def of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
     """Yield the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
     if value >> 128:
-        yield from plausible(value, "ksuid")
+        yield from as_kind(value, "ksuid")
     elif value >> 96:
         # 128 bits begin with 32 zeros once in four thousand million cases.
         yield from of_octets(value)
     elif not value >> 64:
         if not value:
             yield Reading("nil", value)
-        yield from plausible(value, "snowflake", epoch)
+        yield from as_kind(value, "snowflake", epoch)
 
 
 def of_octets(value: int) -> Iterator[Reading]:
@@ -48,32 +48,32 @@ def of_octets(value: int) -> Iterator[Reading]:
     if kind == "unknown":
         yield from beside_uuid(value)
         return
-    yield from plausible(value, "flake")
+    yield from as_kind(value, "flake")
     yield Reading(kind, value)
-    yield from plausible(value, "ulid")
+    yield from as_kind(value, "ulid")
 
 
 def beside_uuid(value: int) -> Iterator[Reading]:
     """Yield the plausible readings of an unmarked UUID's bits as other kinds."""
-    yield from plausible(value, "flake")
-    yield from plausible(value, "ulid")
+    yield from as_kind(value, "flake")
+    yield from as_kind(value, "ulid")
     if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
         yield Reading("guid", value)
 
 
-def plausible(
+def as_kind(
     value: int, kind: str, epoch: int | None = None, base: str | None = None
 ) -> Iterator[Reading]:
     """Yield the reading of bits as a kind with a time, if that time is plausible."""
     form = FORMATS[kind]
     if value >> form.bits:
         return
-    if form.unpack(value)["timestamp"] in _plausible(kind, epoch):
+    if form.unpack(value)["timestamp"] in _plausible_times(kind, epoch):
         yield Reading(kind, value, epoch, base)
 
 
 @lru_cache(maxsize=64)
-def _plausible(kind: str, epoch: int | None) -> range:
+def _plausible_times(kind: str, epoch: int | None) -> range:
     """Return the values of a kind's time field that stand for plausible times."""
     field = time_field(kind, epoch)
     assert field is not None  # noqa: S101  (only kinds with a time are asked for)

@@ -28,9 +28,6 @@ LONGEST_BITS = 160
 LONGEST = 100
 """Characters of the longest text that is read; the longest id, a UUID as a URN, has 47."""
 
-SHOWN = 40
-"""Characters of an overlong text that its error shows."""
-
 ALIASES = {"cassandra": "v1"}
 """Kinds by another name: Cassandra's TimeUUID is a v1."""
 
@@ -88,9 +85,7 @@ def inspect(
         raise TypeError(f"id is {shown(id)}; it must be a str, a UUID or an int")
     bare = id.strip()
     if len(bare) > LONGEST:
-        raise ValueError(
-            f"the text {bare[:SHOWN]!r}... is not an id: it has more than {LONGEST} characters"
-        )
+        raise ValueError(f"{shown(bare)} is not an id: it has more than {LONGEST} characters")
     if not bare.isascii():
         raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
     if kind is not None:
@@ -181,14 +176,14 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
     for base, widths in _SNOWFLAKE_DIGITS.items():
         if len(bare) in widths:
             for found in _snowflakes(bare, base, epoch):
-                yield from plausible.plausible(found.value, found.kind, epoch, base)
+                yield from plausible.as_kind(found.value, found.kind, epoch, base)
     form = FORMATS["flake"]
     if len(bare) <= form.longest:
         try:
             value = form.from_text(bare)
         except ValueError:
             return
-        yield from plausible.plausible(value, "flake")
+        yield from plausible.as_kind(value, "flake")
 
 
 def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:

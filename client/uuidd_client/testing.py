@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import uuidd_client
-from uuidd.core.ids.checks import shown
+from uuidd.core.ids import snowflake
+from uuidd.core.ids.checks import check_bits, shown
 from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
 from uuidd_client.client import Channels, Client
@@ -57,8 +58,7 @@ def fixed_ids(
         raise TypeError(f"at is {shown(at)}; it must be a datetime")
     if at.tzinfo is None:
         raise ValueError(f"at is {at}, without a time zone; pass one, such as tzinfo=UTC")
-    if type(worker) is not int or not 0 <= worker <= 1023:
-        raise ValueError(f"worker is {shown(worker)}; it must be 0 to 1023")
+    check_bits("worker", worker, snowflake.WORKER_BITS)
     new = fixed.FixedChannels(seed, fixed.tick_at(at), worker)
     with _exchanged(client or uuidd_client._shared, new) as exchanged:
         yield exchanged

@@ -38,7 +38,6 @@ from uuidd_client.used import Used
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
-Uuids = Literal["v1", "v6", "v7", "cassandra"]
 Texts = Literal["ulid", "ksuid", "flake", "push_id"]
 Ints = Literal["snowflake"]
 
@@ -287,14 +286,6 @@ def bounds(
     return of_int(low), of_int(high)
 
 
-@overload
-def sort_key(kind: Uuids, id: UUID) -> bytes: ...
-@overload
-def sort_key(kind: Texts, id: str) -> bytes: ...
-@overload
-def sort_key(kind: Ints, id: int) -> bytes: ...
-@overload
-def sort_key(kind: str, id: UUID | str | int) -> bytes: ...
 def sort_key(kind: str, id: UUID | str | int) -> bytes:
     """Return bytes of *id* that sort by time when they are compared as bytes.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import os
 import select
 import subprocess
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +19,6 @@ from tests.client.fakes import UUIDCTL
 from tests.kinds import GREGORIAN, KINDS, MS, STEADY, fields, made, places
 from tests.kinds import text as written
 from tests.rig import PATIENCE
-from tests.tools import output
 from uuidd.core.ids import times, uuids
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.places import Origin
@@ -33,10 +32,10 @@ ULID = "01ARYZ6S41TSV4RRFFQ69G5FAV"
 KSUID = "0uk1HcdvF0p8C20KtTfdRSB9XIm"
 PUSH_ID = "-JhLeOlGIEjaIOFHR0xd"
 SNOWFLAKE = 856165981072306191
+BOTH_V4 = 0x919108F752D14342_9BACF847DB4148A8
 
 
 def kinds(text: str) -> list[str]:
-    """Return the kinds of the readings of a text."""
     return [reading.kind for reading in inspect(text)]
 
 
@@ -217,7 +216,6 @@ TWO = f"{SHOWN[KSUID]}\n{SHOWN[V1.upper()]}"
 
 @pytest.mark.parametrize("given", SHOWN)
 def test_an_id_is_shown_with_all_its_fields_aligned(uuidctl: Uuidctl, given: str) -> None:
-    """The version is left out if the kind tells it, and what the node is stands beside it."""
     assert uuidctl("inspect", given) == (0, SHOWN[given], "")
 
 
@@ -245,7 +243,7 @@ def test_a_snowflake_is_read_by_the_epoch_that_is_passed_or_twitters(
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("text", "found"),
     [
         ("1ec9414c-232a-6b00-b3c8-9f6bdeced846", "v6"),
         ("ffffffff-ffff-ffff-ffff-ffffffffffff", "max"),
@@ -259,12 +257,25 @@ def test_a_snowflake_is_read_by_the_epoch_that_is_passed_or_twitters(
         ("24467927614188555520896788267013", "flake"),
         ("0669F7EFB5A1CD34B5F99D1154FB6853345C9735", "ksuid"),
         ("0x0669F7EFB5A1CD34B5F99D1154FB6853345C9735", "ksuid"),
+        (str(0x0669F7EFB5A1CD34B5F99D1154FB6853345C9735), "ksuid"),
         ("b8wjm1zroyyyy", "snowflake"),
+        (str(SNOWFLAKE), "snowflake"),
+        (hex(SNOWFLAKE), "snowflake"),
+        # Hyphens are a UUID's; bytes say nothing of their kind.
+        (V7, "v7"),
+        (V7.replace("-", ""), "v7 ulid"),
+        (str(int(V7.replace("-", ""), 16)), "v7 ulid"),
+        # 64 bits of time are rarely plausible by chance, the six bits of a mark often are.
+        ("00000134d42340008100000000010005", "flake v4"),
+        # As a GUID these bytes would be a v4 too, and the plain order is more likely.
+        (f"{BOTH_V4:032x}", "v4"),
+        # Digits may be a text of a kind, and an integer.
+        (f"00{SNOWFLAKE}", "push_id snowflake"),
+        (f"00000000{SNOWFLAKE}", "ulid snowflake"),
     ],
 )
-def test_a_text_with_a_shape_has_one_reading(text: str, kind: str) -> None:
-    """Published ids of all kinds, also those at the end of their time."""
-    assert kinds(text) == [kind]
+def test_a_text_is_read_as_its_likely_kinds(text: str, found: str) -> None:
+    assert " ".join(kinds(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -286,36 +297,13 @@ def test_the_last_tick_of_a_millisecond_is_a_tick_and_the_next_number_is_not() -
     assert "tick" not in only(written("ulid", 10000 << 66)).fields
 
 
-def test_bytes_of_a_uuid_are_a_guid_only_by_request() -> None:
-    """Here both orders are of version 4, and the plain one is more likely."""
-    value = 0x919108F752D14342_9BACF847DB4148A8
-    text = f"{value:032x}"
-    assert "guid" not in kinds(text)
-    assert only(text, "guid").text == uuids.to_text(uuids.guid_swapped(value))
+@pytest.mark.parametrize("kind", ["ulid", "flake", "ksuid", "snowflake"])
+def test_an_int_is_the_bits_of_the_kind_that_is_named(kind: str) -> None:
+    assert [reading.value for reading in inspect(5, kind=kind)] == [5]
 
 
-def test_a_v7_may_be_a_ulid_as_bytes_only() -> None:
-    """Hyphens are a UUID's; bytes say nothing of their kind."""
-    assert kinds(V7) == ["v7"]
-    assert kinds(V7.replace("-", "")) == ["v7", "ulid"]
-    assert kinds(str(int(V7.replace("-", ""), 16))) == ["v7", "ulid"]
-
-
-def test_a_flake_with_the_mark_of_a_uuid_is_more_likely_a_flake() -> None:
-    """Its 64 bits of time are rarely plausible by chance, the six bits of a mark often are."""
-    value = (1326409007104 & ~0xF000 | 0x4000) << 64 | 0x810000000001 << 16 | 5
-    assert kinds(f"{value:032x}") == ["flake", "v4"]
-
-
-def test_a_whole_number_is_read_by_how_many_bits_it_has() -> None:
-    assert kinds(str(0x0669F7EFB5A1CD34B5F99D1154FB6853345C9735)) == ["ksuid"]
-    assert kinds(hex(SNOWFLAKE)) == kinds(str(SNOWFLAKE)) == ["snowflake"]
-
-
-def test_a_number_with_the_mark_of_a_uuid_by_chance_is_refused() -> None:
-    """Its first 32 bits are zero, which a UUID's hardly ever are."""
-    with pytest.raises(ValueError, match="is not an id"):
-        inspect(str(0x94141_1EC_B3C8_9F6BDECED846))
+def test_bytes_of_a_uuid_are_a_guid_by_request() -> None:
+    assert only(f"{BOTH_V4:032x}", "guid").text == uuids.to_text(uuids.guid_swapped(BOTH_V4))
 
 
 def test_a_snowflake_in_letters_has_these_readings_too_if_its_kind_is_named() -> None:
@@ -326,36 +314,17 @@ def test_a_snowflake_in_letters_has_these_readings_too_if_its_kind_is_named() ->
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        " ",
-        "xyz",
-        "-1",
-        "1.5",
-        "deadbeef",
-        "hello world",
-        "\u0663" * 32,
-        "0\u017fARYZ6S41TSV4RRFFQ69G5FAV",
-        "1112316766490855473152",
-        "80000000000000000000000000",
-        "ZZZZZZZZZZZZZZZZZZZZZZZZZZ",
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        "aWgEPTl1tmebfsQzFP4bxwgy80!",
-        "c232ab00-9414-11ec-b3c8-9f6bdeced84",
-        "{f47ac10b-58cc-0372-8567-0e02b2c3d479",
-        "f47ac10b58cc037285670e02b2c3d4790",
-        "333a2276d000.0d.00.00.80.9c.00.00",
+        *("", " ", "a\nb", "hello world", "\u0663" * 32, "9" * 60, "z" * 22, str(1 << 160)),
+        *("xyz", "-1", "1.5", "deadbeef", "0x", "0xg", "8.56166e+17", "1112316766490855473152"),
+        *("80000000000000000000000000", "ZZZZZZZZZZZZZZZZZZZZZZZZZZ", f"0\u017f{ULID[2:]}"),
+        *("aaaaaaaaaaaaaaaaaaaaaaaaaaa", "aWgEPTl1tmebfsQzFP4bxwgy80!", V1[:-1], f"{{{V1}"),
+        *("f47ac10b58cc037285670e02b2c3d4790", "333a2276d000.0d.00.00.80.9c.00.00"),
         "333a2276.d0000d0",
-        "0x",
-        "0xg",
-        "9" * 60,
-        "8.56166e+17",
-        "z" * 22,
-        str(1 << 160),
-        "a\nb",
+        # The mark of a UUID by chance: the first 32 bits are zero, which a UUID's hardly ever are.
+        str(0x94141_1EC_B3C8_9F6BDECED846),
     ],
 )
 def test_any_other_text_is_refused(text: str) -> None:
-    """Too high, too short, or in no kind's form; the error is one line that repeats it."""
     with pytest.raises(ValueError, match="is not ") as refused:
         inspect(text)
     message = str(refused.value)
@@ -364,7 +333,6 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 
 def test_a_time_out_of_this_century_is_not_plausible() -> None:
-    """1999 and 2100 are out, the first and last milliseconds between are in."""
     first, last = ((tick - TIMES["v7"].epoch) // 10_000 for tick in (FROM, UNTIL))
     assert times.day(FROM) == "2000-01-01"
     assert times.day(UNTIL) == "2100-01-01"
@@ -375,7 +343,6 @@ def test_a_time_out_of_this_century_is_not_plausible() -> None:
 
 
 def test_an_overlong_text_shows_only_its_beginning() -> None:
-    """A hundred characters are read, more are not."""
     with pytest.raises(ValueError, match="more than 100 characters") as refused:
         inspect("a" * (LONGEST + 1))
     assert len(str(refused.value)) < 120
@@ -436,7 +403,7 @@ def test_a_kind_is_read_as_its_own_tools_read_it(text: str, kind: str) -> None:
     ],
 )
 def test_a_kind_that_the_caller_names_is_the_only_reading(text: str, kind: str, found: str) -> None:
-    assert next(iter({reading.kind for reading in inspect(text, kind=kind, raw=True)})) == found
+    assert {reading.kind for reading in inspect(text, kind=kind, raw=True)} == {found}
 
 
 def test_an_epoch_for_a_kind_without_one_is_refused() -> None:
@@ -454,7 +421,6 @@ TICKS = st.integers(FROM, UNTIL - 1)
 def test_each_kind_of_ours_is_read_as_what_it_is(
     kind: str, tick: int, node: int, random: int
 ) -> None:
-    """Its own text is first read as its kind, with the time that it was made of."""
     tick = max(tick, places(kind)[0])
     id = made(kind, tick, Origin(node, 5, lane=None), random)
     found = inspect(written(kind, id))[0]
@@ -466,9 +432,14 @@ def test_each_kind_of_ours_is_read_as_what_it_is(
         assert found.fields.get("lane") == told.get("lane")
 
 
+def in_order(reading: Reading) -> bool:
+    """Whether the fields of a reading come in the order of all."""
+    names = list(reading.fields)
+    return bool(names == [name for name in ORDER if name in names])
+
+
 @given(st.text(max_size=48) | st.from_regex(r"[0-9a-fxA-Z.{}:-]{1,45}", fullmatch=True))
 def test_any_text_has_readings_or_is_refused(text: str) -> None:
-    """There is no third outcome, with any kind; fields come in one order."""
     for kind, raw in itertools.product((None, *INSPECTED_KINDS), (False, True)):
         try:
             found = inspect(text, kind=kind, raw=raw)
@@ -476,42 +447,26 @@ def test_any_text_has_readings_or_is_refused(text: str) -> None:
             continue
         assert found
         for reading in found:
-            names = list(reading.fields)
-            assert names == [name for name in ORDER if name in names]
+            assert in_order(reading)
             assert reading.text
 
 
 @given(st.integers(0, (1 << 160) - 1))
 def test_any_number_is_read_without_harm(value: int) -> None:
-    """As an integer and as bytes; the text of each reading is read as that kind again."""
     for text in (str(value), hex(value), f"{value >> 32:032x}", f"{value:040x}"):
         try:
             found = inspect(text)
         except ValueError:
             continue
         for reading in found:
-            names = list(reading.fields)
-            assert names == [name for name in ORDER if name in names]
+            assert in_order(reading)
             kind = None if reading.kind == "unknown" else reading.kind
             again = "v" + str(reading.fields["version"]) if kind == "guid" else kind
             assert again in {one.kind for one in inspect(reading.text, kind=again)} | {None}
 
 
-# --- uuidctl inspect
-
-
 def test_several_ids_have_an_empty_line_between_them(uuidctl: Uuidctl) -> None:
     assert uuidctl("inspect", KSUID, V1.upper()) == (0, TWO, "")
-
-
-def test_a_kind_that_is_asked_for_is_shown_alone(uuidctl: Uuidctl) -> None:
-    _, out, _ = uuidctl(
-        "inspect", "--kind", "snowflake", "--epoch", "1420070400000", str(SNOWFLAKE)
-    )
-    assert out.startswith(
-        f"{SNOWFLAKE}\n  kind           snowflake\n  time           2021-06-20T13:37:56.682Z"
-    )
-    assert "or, as" not in out
 
 
 PUSH_IDS = ["-JhLeOlGIEjaIOFHR0xd", "-kind-is-no-option--", "--json-is-no-option-"]
@@ -548,7 +503,6 @@ def test_a_kind_is_read_as_bits_when_asked_to(uuidctl: Uuidctl) -> None:
     ["xyz", "", "c232ab00-9414-11ec-b3c8-9f6bdeced84", "a\nb", "\udcff", "\u0663" * 32, "a" * 9999],
 )
 def test_one_that_is_no_id_refuses_all(uuidctl: Uuidctl, wrong: str) -> None:
-    """One line that is not too long, and nothing of the others."""
     status, out, err = uuidctl("inspect", V1, wrong)
     assert (status, out) == (1, "")
     (line,) = err.splitlines()
@@ -577,19 +531,22 @@ def test_json_is_one_array(uuidctl: Uuidctl) -> None:
     assert [reading["kind"] for reading in second["readings"]] == ["ksuid"]
 
 
-def test_ids_come_from_standard_input(uuidctl: Uuidctl) -> None:
-    """One a line, with any end of line or none; blank lines are nothing."""
-    given = f"{KSUID}\r\n\n   \n {V1.upper()} ".encode()
-    assert uuidctl("inspect", "-", stdin=given) == (0, TWO, "")
-
-
-def test_no_input_is_no_failure(uuidctl: Uuidctl) -> None:
-    assert uuidctl("inspect", "-", stdin=b"") == (0, "", "")
-    assert uuidctl("inspect", "-", "--json", stdin=b"\n\n") == (0, "", "")
+@pytest.mark.parametrize(
+    ("options", "given", "shown"),
+    [
+        # One a line, with any end of line or none; blank lines are nothing.
+        ([], f"{KSUID}\r\n\n   \n {V1.upper()} ".encode(), TWO),
+        ([], b"", ""),
+        (["--json"], b"\n\n", ""),
+    ],
+)
+def test_ids_come_from_standard_input(
+    uuidctl: Uuidctl, options: list[str], given: bytes, shown: str
+) -> None:
+    assert uuidctl("inspect", "-", *options, stdin=given) == (0, shown, "")
 
 
 def test_standard_input_as_json_is_an_object_a_line(uuidctl: Uuidctl) -> None:
-    """So that a program can read them one by one. Integers that a float cannot hold are texts."""
     status, out, _ = uuidctl("inspect", "--json", "-", stdin=f"{V1}\n{SNOWFLAKE}\n".encode())
     first, second = map(json.loads, out.splitlines())
     assert (status, first["id"], second["id"]) == (0, V1, str(SNOWFLAKE))
@@ -604,20 +561,19 @@ def test_a_bad_line_of_standard_input_is_told_by_its_number(uuidctl: Uuidctl) ->
     told = err.splitlines()
     assert told[0].startswith("uuidctl: line 1: 'xyz' is not an id: ")
     assert told[1].startswith("uuidctl: line 4: '\\udcff\\udcfe' is not an id: ")
-    assert told[2].startswith(f"uuidctl: line 5: the text '{'a' * 40}")
+    assert told[2].startswith(f"uuidctl: line 5: '{'a' * 40}")
     assert told[3].startswith("uuidctl: line 7: '\\x00' is not an id: ")
     assert len(told) == 4
 
 
 @pytest.mark.parametrize("length", [4094, 4095, 4096, 4097, 8191, 8192, 8193])
 def test_a_huge_line_is_one_line(uuidctl: Uuidctl, length: int) -> None:
-    """Wherever it is cut; the next one is read from its beginning."""
     given = b"a" * length + b"\n" + KSUID.encode() + b"\n"
     status, out, err = uuidctl("inspect", "-", stdin=given)
     assert (status, out) == (1, SHOWN[KSUID])
     (line,) = err.splitlines()
     assert line.startswith("uuidctl: line 1: ")
-    assert len(line) < 120
+    assert len(line) < 130
 
 
 def test_a_kind_is_asked_of_each_line(uuidctl: Uuidctl) -> None:
@@ -627,33 +583,29 @@ def test_a_kind_is_asked_of_each_line(uuidctl: Uuidctl) -> None:
     assert err.startswith(f"uuidctl: line 2: {KSUID!r} is not a")
 
 
-def test_a_closed_standard_input_is_told(uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python has no file for it then."""
-    monkeypatch.setattr("sys.stdin", None)
-    refusal = "uuidctl: standard input cannot be read: it is closed\n"
-    assert uuidctl("inspect", "-") == (1, "", refusal)
+def failing(_: int) -> bytes:
+    """Fail as a file on a broken disk does."""
+    raise OSError(5, "Input/output error")
 
 
-def test_a_failure_to_read_is_not_told_as_one_to_write(
-    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("stdin", "why"),
+    [
+        # Python has no file for it then.
+        (None, "it is closed"),
+        (SimpleNamespace(buffer=SimpleNamespace(readline=failing)), "Input/output error"),
+    ],
+)
+def test_a_standard_input_that_cannot_be_read_is_told(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, stdin: object, why: str
 ) -> None:
-    """A disk that fails, say."""
-
-    class Failing(io.RawIOBase):
-        def readable(self) -> bool:
-            return True
-
-        def readinto(self, _: Any) -> int:
-            raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Failing())))
-    refusal = "uuidctl: standard input cannot be read: Input/output error\n"
+    monkeypatch.setattr("sys.stdin", stdin)
+    refusal = f"uuidctl: standard input cannot be read: {why}\n"
     assert uuidctl("inspect", "-") == (1, "", refusal)
 
 
 @pytest.mark.process
 def test_an_id_is_shown_before_the_next_is_given() -> None:
-    """A pipe between programs holds nothing back."""
     with subprocess.Popen(
         [*UUIDCTL, "inspect", "--json", "-"],
         stdin=subprocess.PIPE,
@@ -670,9 +622,3 @@ def test_an_id_is_shown_before_the_next_is_given() -> None:
             assert json.loads(process.stdout.readline())["id"] == text
         process.stdin.close()
         assert process.wait(PATIENCE) == 0
-
-
-@pytest.mark.process
-def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
-    shell = f'yes {V1} | head -20000 | "$@" inspect - | head -1'
-    assert output("sh", "-c", shell, "sh", *UUIDCTL) == f"{V1}\n"

@@ -16,10 +16,16 @@ from uuidd.fleet.fences import static_status
 from uuidd.fleet.record import Holder, Record
 from uuidd.fleet.rules import Due
 
-State = Literal["static", "none", "claiming", "resumed", "held", "away", "full", "fenced"]
-"""Set by hand; no fleet to claim in; looking for one; of the state, not confirmed yet; confirmed;
-held or looked for while the engine is silent; all numbers are others'; another host has the number,
-which is used up to its fence."""
+State = Literal[
+    "static",  # set by hand
+    "none",  # no fleet to claim in
+    "claiming",  # looking for a number
+    "resumed",  # of the state, not confirmed yet
+    "held",  # confirmed by the engine
+    "away",  # held or looked for while the engine is silent
+    "full",  # all numbers are others'
+    "fenced",  # another host has the number, which is used up to its fence
+]
 
 log = logging.getLogger("uuidd")
 

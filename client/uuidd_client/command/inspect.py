@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from uuidd_client import readings
 from uuidd_client.command.common import CommandError, complain, whole_number
-from uuidd_client.fields import INSPECTED_KINDS, Reading
+from uuidd_client.fields import INSPECTED_KINDS, Reading, Values
 
 STANDARD_INPUT = "-"
 
@@ -135,7 +135,7 @@ def _for_people(some: list[Reading]) -> str:
     return "\n".join(lines)
 
 
-def _rows(kind: str, fields: dict[str, int | str]) -> Iterator[str]:
+def _rows(kind: str, fields: Values) -> Iterator[str]:
     """Yield a line for each field, but none for a version that the kind tells already."""
     if kind == f"v{fields.get('version')}":
         del fields["version"]

@@ -6,9 +6,9 @@ import io
 import os
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -113,19 +113,13 @@ def lanes(time: Time) -> Iterator[Lanes]:
     lanes.close()
 
 
-class Uuidctl(Protocol):
-    """``uuidctl`` in this process: returns its exit status, output and errors."""
-
-    def __call__(
-        self, *arguments: str, socket: Path | None = None, stdin: bytes | None = None
-    ) -> tuple[int, str, str]:
-        """Run it, with *stdin* as its standard input."""
-        ...
+Uuidctl = Callable[..., tuple[int, str, str]]
+"""``uuidctl`` in this process: returns its exit status, output and errors."""
 
 
 @pytest.fixture
 def uuidctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Uuidctl:
-    """The command, without a daemon unless the test names a *socket*."""
+    """The command, with *stdin* as its input; without a daemon unless a test names a *socket*."""
 
     def run(
         *arguments: str, socket: Path | None = None, stdin: bytes | None = None
@@ -139,7 +133,6 @@ def uuidctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
             status = main(arguments)
         except SystemExit as ended:
             status = int(ended.code or 0)
-        out, err = capsys.readouterr()
-        return status, out, err
+        return status, *capsys.readouterr()
 
     return run

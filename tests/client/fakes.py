@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import selectors
 import socket
@@ -210,6 +211,24 @@ class Server:
         return True
 
 
+class Held(Server):
+    """A server that answers only once it is *awake*; *heard* is set with its first request."""
+
+    def __init__(self, path: Path, answer: Answer) -> None:
+        self.awake, self.heard = threading.Event(), threading.Event()
+
+        def late(request: bytes) -> bytes | None:
+            self.heard.set()
+            self.awake.wait(60)
+            return answer(request)
+
+        super().__init__(path, late)
+
+    def __exit__(self, *_: object) -> None:
+        self.awake.set()
+        super().__exit__()
+
+
 @contextlib.contextmanager
 def full_backlog(path: Path) -> Iterator[None]:
     """Let a daemon's socket be at *path* that accepts nobody, and at which no other may wait."""
@@ -277,10 +296,10 @@ def wanted(server: Server) -> list[int]:
     return [msgpack.unpackb(request)[3][1] for request in server.requests]
 
 
-def grants() -> Answer:
-    """Return an answer that grants one tick a request, each time the next."""
-    numbers = iter(range(1_000_000))
-    return lambda request: result(request, granted(next(numbers), 1))
+def grants(ticks: int = 1, step: int = 1) -> Answer:
+    """Return an answer that grants so many *ticks* a request, *step* past those before."""
+    numbers = itertools.count(0, step)
+    return lambda request: result(request, granted(next(numbers), ticks))
 
 
 def in_turn(*answers: Answer) -> Answer:

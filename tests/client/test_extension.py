@@ -59,12 +59,10 @@ def place(package: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good extension."""
     return compile_c(tmp_path_factory.mktemp("compiled") / "good", *SOURCES.glob("*.c"))
 
 
 def compile_c(into: Path, *sources: Path) -> Path:
-    """Compile an extension."""
     defined = [f'-DUUIDD_VERSION="{uuidd.__version__}"', '-DUUIDD_SOURCE="tested"']
     includes = [f"-I{path}" for path in (sysconfig.get_path("include"), SOURCES)]
     command = (need_compiler(), "-shared", "-fPIC", *includes, *defined, *sources, "-o", into)
@@ -115,12 +113,6 @@ REQUIRED = (
 )
 
 
-def assert_unusable(package: Path, cause: str) -> None:
-    """Check that an extension is left alone for that *cause*."""
-    assert warning(package) == problem(cause) + REINSTALL
-    assert refusal(package) == problem(cause) + REQUIRED
-
-
 @pytest.mark.parametrize("wanted", [None, "", "require"])
 def test_an_extension_that_is_installed_makes_the_ids(
     package: Path, place: Path, compiled: Path, wanted: str | None
@@ -130,53 +122,51 @@ def test_an_extension_that_is_installed_makes_the_ids(
     assert (done.stdout, done.stderr) == ("c\n", "")
 
 
-def test_off_leaves_the_extension_alone(package: Path, place: Path) -> None:
-    """Whatever it is, nothing is said of it."""
-    place.write_bytes(b"not read")
-    done = imported(package, "off")
-    assert (done.stdout, done.stderr) == ("python\n", "")
-
-
-def test_without_an_extension_python_makes_the_ids(package: Path) -> None:
-    """That is no problem, so nothing is said, unless somebody requires one."""
-    done = imported(package)
-    assert (done.stdout, done.stderr) == ("python\n", "")
-    assert refusal(package) == problem("it is not installed") + REQUIRED
-
-
-def test_an_extension_for_another_python_is_not_this_ones(package: Path, place: Path) -> None:
-    """As where two versions of Python share a folder; the error names it."""
-    place.with_name(OTHER).write_bytes(b"not read")
-    done = imported(package)
-    assert (done.stdout, done.stderr) == ("python\n", "")
-    assert refusal(package) == problem(f"it is for another Python: {OTHER}") + REQUIRED
-
-
-def test_a_file_that_is_no_library_is_not_loaded(package: Path, place: Path) -> None:
-    place.write_bytes(bytes(4096))
-    assert_unusable(package, f"{place}: invalid ELF header")
-
-
-def test_a_library_that_is_no_extension_is_not_used(
-    package: Path, place: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("file", "wanted", "cause"),
+    [
+        (None, None, "it is not installed"),
+        # As where two versions of Python share a folder; the error names it.
+        (OTHER, None, f"it is for another Python: {OTHER}"),
+        # Whatever it is.
+        (f"_core{SUFFIX}", "off", None),
+    ],
+)
+def test_where_no_extension_is_to_be_used_nothing_is_said_unless_it_is_required(
+    package: Path, place: Path, file: str | None, wanted: str | None, cause: str | None
 ) -> None:
-    (tmp_path / "empty.c").write_text("")
-    compile_c(place, tmp_path / "empty.c")
-    cause = "dynamic module does not define module export function (PyInit__core)"
-    assert_unusable(package, cause)
+    if file:
+        place.with_name(file).write_bytes(b"not read")
+    done = imported(package, wanted)
+    assert (done.stdout, done.stderr) == ("python\n", "")
+    if cause:
+        assert refusal(package) == problem(cause) + REQUIRED
 
 
-def test_an_extension_of_another_version_is_not_used(
-    package: Path, place: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        (None, "{place}: invalid ELF header"),
+        ("", "dynamic module does not define module export function (PyInit__core)"),
+        # What is said to it, and what it says, may have changed.
+        (ANOTHER_VERSION, f"{{place}}: it is of version 0.0.9, not {uuidd.__version__}"),
+    ],
+    ids=["no library", "no extension", "another version"],
+)
+def test_a_file_that_is_no_extension_of_ours_is_not_used(
+    package: Path, place: Path, tmp_path: Path, source: str | None, cause: str
 ) -> None:
-    """What is said to it, and what it says, may have changed."""
-    (tmp_path / "older.c").write_text(ANOTHER_VERSION)
-    compile_c(place, tmp_path / "older.c")
-    assert_unusable(package, f"{place}: it is of version 0.0.9, not {uuidd.__version__}")
+    if source is None:
+        place.write_bytes(bytes(4096))
+    else:
+        (tmp_path / "other.c").write_text(source)
+        compile_c(place, tmp_path / "other.c")
+    said = problem(cause.format(place=place))
+    assert warning(package) == said + REINSTALL
+    assert refusal(package) == said + REQUIRED
 
 
 def test_an_unknown_wish_is_refused(package: Path) -> None:
-    """A word that is misspelt does not pass for none."""
     line = "UUIDD_EXTENSION is 'never'; it must be 'off', 'require', or not set"
     assert refusal(package, "never") == line
 

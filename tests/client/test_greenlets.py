@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.fakes import full_backlog
 from tests.rig import PATIENCE, Daemon, until
+from tests.tools import output, run
 
 pytestmark = [pytest.mark.usefixtures("implementation"), pytest.mark.process]
 
@@ -64,41 +64,19 @@ def test_300_greenlets_draw_at_once(
     """None fails, and no id comes twice, whether the client was imported before the patch."""
     has_daemon = environment["UUIDD_FALLBACK"] == "0"
     program = ("import uuidd_client\n" if imported == "before" else "") + PATCH[library] + DRAW
-    words = ["snowflakes"] if has_daemon else []
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=3 * PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ["-W", "ignore", "-c", program, *(["snowflakes"] if has_daemon else [])]
+    told = output(sys.executable, *words, env=environment, timeout=3 * PATIENCE)
     count = 300 * 4 * (3 if has_daemon else 2)
-    assert json.loads(done.stdout) == [count, count, not has_daemon]
+    assert json.loads(told) == [count, count, not has_daemon]
 
 
 @pytest.mark.parametrize("library", PATCH)
-def test_a_greenlet_waits_no_longer_for_a_full_backlog(library: str, tmp_path: Path) -> None:
+def test_a_greenlet_waits_no_longer_for_a_full_backlog(library: str, path: Path) -> None:
     """A daemon that accepts nobody any more holds no program past its time-out."""
     program = PATCH[library] + "from uuidd_client import uuid7\nprint(uuid7().is_safe.name)"
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-        listener.bind(str(tmp_path / "s"))
-        listener.listen(0)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
-                waiting.setblocking(False)
-                waiting.connect(str(tmp_path / "s"))
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program],
-            env={**os.environ, "UUIDD_SOCKET": str(tmp_path / "s"), "UUIDD_TIMEOUT": "0.1"},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+    known = {"UUIDD_SOCKET": str(path), "UUIDD_TIMEOUT": "0.1"}
+    with full_backlog(path):
+        done = run(sys.executable, "-W", "ignore", "-c", program, env={**os.environ, **known})
     assert (done.returncode, done.stdout) == (0, "unknown\n"), done.stderr
 
 
@@ -117,7 +95,6 @@ def application(environ, start_response):
 def test_gunicorn_serves_with_workers_of_gevent(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """Workers that make ids when they load the application start, and each request has new ids."""
     (tmp_path / "application.py").write_text(APPLICATION)
     log = tmp_path / "log"
     words = ["-k", "gevent", "-w", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]

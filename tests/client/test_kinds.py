@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import SafeUUID
@@ -16,13 +16,14 @@ import pytest
 
 from tests import kinds
 from tests.client.conftest import WORKER
+from tests.client.raw import of_child
 from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, number, tick
 from tests.rig import Daemon
-from uuidd.core.ids.nodes import MULTICAST
+from tests.tools import output
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId
 
 if TYPE_CHECKING:
-    from uuidd_client.client import Form, Kind
+    from uuidd_client.client import Kind
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -34,39 +35,25 @@ def client(daemon: Daemon) -> Iterator[Client]:
         yield client
 
 
-def drawn(client: Client, kind: Kind, form: Form, count: int) -> list[int]:
-    """Return the bits of *count* ids drawn one by one."""
-    ids = client.iter(kind, form)
-    return [number(kind, next(ids)) for _ in range(count)]
-
-
-def made(client: Client, kind: Kind, form: Form, count: int) -> list[int]:
-    """Return the bits of *count* ids made at once."""
-    found = client.make(kind, count, form)
-    if isinstance(found, bytes):
-        size = len(found) // count
-        return [number(kind, found[at : at + size]) for at in range(0, len(found), size)]
-    return [number(kind, id) for id in found]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_many_are_made_as_were_asked_for(client: Client, kind: Kind) -> None:
-    """Exactly that many, also more than a millisecond or a block holds, and none twice."""
     form: Any = KINDS[kind].forms[-1]
-    found = made(client, kind, form, 50_001)
-    assert len(set(found)) == 50_001
+    found: Any = client.make(kind, 50_001, form)
+    if form == "bytes":
+        size = KINDS[kind].size
+        assert len(found) == 50_001 * size
+        found = [found[at : at + size] for at in range(0, len(found), size)]
+    assert len({number(kind, id) for id in found}) == len(found) == 50_001
 
 
 @pytest.mark.parametrize("kind", TIMED)
 def test_an_ids_time_is_now(client: Client, kind: Kind) -> None:
-    """It was made between the call and its end, within max_age."""
     before = time.time()
     id = next(client.iter(kind))
     assert before - 0.101 <= (tick(kind, id) - UNIX) / SECOND <= time.time()
 
 
 def test_v4_is_random_and_asks_nobody() -> None:
-    """No daemon is needed, and nothing that none can give is claimed."""
     ids = Client("/nowhere", fallback=False).make("v4", 1000)
     assert {id.version for id in ids} == {4}
     assert {id.is_safe for id in ids} == {SafeUUID.unknown}
@@ -81,23 +68,16 @@ def test_v4_is_random_and_asks_nobody() -> None:
 def test_v4_goes_on_in_a_fork_with_others(client: Client) -> None:
     """A child draws none of the random bits that its parent has drawn ahead."""
     ids = client.iter("v4", form="bytes")
-    for _ in range(100):
-        next(ids)
-    read, write = os.pipe()
-    pid = os.fork()
-    if not pid:
-        os.write(write, b"".join(next(ids) for _ in range(100)))
-        os._exit(0)
-    mine = [next(ids) for _ in range(100)]
-    assert os.waitpid(pid, 0)[1] == 0
-    theirs = os.read(read, 1600)
-    os.close(read)
-    os.close(write)
-    assert len({*mine, *(theirs[at : at + 16] for at in range(0, 1600, 16))}) == 200
+
+    def hundred() -> bytes:
+        return b"".join(next(ids) for _ in range(100))
+
+    hundred()
+    both = of_child(hundred) + hundred()
+    assert len({both[at : at + 16] for at in range(0, 3200, 16)}) == 200
 
 
 def test_the_daemons_v7_are_marked_safe(client: Client) -> None:
-    """As a v1 is: the daemon vouches for them."""
     assert client.uuid7().is_safe is SafeUUID.safe
     assert {id.is_safe for id in client.make("ulid", 10, form="uuid")} == {SafeUUID.safe}
 
@@ -111,59 +91,31 @@ def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client)
 
 def test_each_kind_has_a_function(daemon: Daemon) -> None:
     """The functions share a client, whose socket comes from the environment at the first use."""
-    program = "import uuidd_client\nprint(uuidd_client.uuid1().is_safe.name)\n" + "".join(
-        f"print(uuidd_client.{KINDS[kind].method}())\n" for kind in TIMED
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"},
-        capture_output=True,
-        check=True,
-        timeout=60,
-        text=True,
-    )
-    safe, *texts = done.stdout.split()
+    draws = [f"uuidd_client.{KINDS[kind].method}()" for kind in TIMED]
+    program = f"import uuidd_client; print(uuidd_client.uuid1().is_safe.name, {', '.join(draws)})"
+    known = {"UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"}
+    safe, *texts = output(sys.executable, "-c", program, env={**os.environ, **known}).split()
     assert safe == "safe"
     for kind, text in zip(TIMED, texts, strict=True):
         assert 0 <= time.time() - (tick(kind, text) - UNIX) / SECOND < 100
 
 
-# --- without a daemon
-
-
-@pytest.fixture
-def alone(tmp_path: Path) -> Client:
-    """A client that finds no daemon."""
-    return Client(tmp_path / "absent")
-
-
 @pytest.mark.parametrize("kind", STEADY)
-def test_steady_kinds_go_on_without_a_daemon(alone: Client, kind: Kind) -> None:
-    """They rise, and none comes twice."""
-    form: Any = KINDS[kind].forms[-1]
-    found = drawn(alone, kind, form, 5000) + made(alone, kind, form, 5000)
+def test_steady_kinds_rise_without_a_daemon(tmp_path: Path, kind: Kind) -> None:
+    alone = Client(tmp_path / "absent")
+    ids = [*islice(alone.iter(kind), 5000), *alone.make(kind, 5000)]
+    found = [number(kind, id) for id in ids]
     assert found == sorted(set(found))
 
 
-def test_flakes_of_two_clients_alone_have_two_nodes(tmp_path: Path) -> None:
-    """Random ones, marked as such: nothing else tells their Flakes apart."""
-    ids = [Client(tmp_path / "absent").make("flake", 1, form="int")[0] for _ in range(2)]
-    nodes = {kinds.fields("flake", id)["node"] for id in ids}
-    assert len(nodes) == 2
-    assert all(node & MULTICAST for node in nodes)
-
-
-def test_a_snowflake_has_no_fallback(alone: Client) -> None:
+def test_a_snowflake_has_no_fallback(tmp_path: Path) -> None:
     """Two processes without a daemon would give the same."""
     with pytest.raises(DaemonUnavailable, match="no answer from uuidd at"):
-        alone.snowflake()
-    with pytest.raises(DaemonUnavailable):
-        alone.make("snowflake", 10)
+        Client(tmp_path / "absent").snowflake()
 
 
 @pytest.mark.process
 def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
-    """From the daemon, in the process, and from the daemon again, in one order."""
     with Daemon() as daemon:
         client = Client(daemon.socket, max_age=0.001)
         found: dict[Kind, list[int]] = {"v7": [], "ulid": [], "ksuid": []}
@@ -173,7 +125,8 @@ def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
             while client.uuid7().is_safe is not safe:
                 assert time.monotonic() < deadline
             for kind, ids in found.items():
-                ids += drawn(client, kind, "bytes", 2000)
+                each = client.iter(kind, "bytes")
+                ids += [number(kind, next(each)) for _ in range(2000)]
 
         draw(SafeUUID.safe)
         daemon.kill()
@@ -184,12 +137,8 @@ def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
         assert ids == sorted(set(ids))
 
 
-# --- Snowflakes
-
-
 @pytest.mark.process
 def test_without_a_worker_number_snowflakes_are_refused() -> None:
-    """With the way out; all other kinds go on."""
     with Daemon() as daemon, Client(daemon.socket) as client:
         with pytest.raises(
             NoWorkerId, match=r"this uuidd has no worker number.*; start it with --worker N"
@@ -200,7 +149,6 @@ def test_without_a_worker_number_snowflakes_are_refused() -> None:
 
 @pytest.mark.process
 def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
-    """Datacenter and worker are two halves of the machine number."""
     epoch = 1_420_070_400_000
     with (
         Daemon("--datacenter=3", "--worker=7", f"--epoch={epoch}") as daemon,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ def assert_even(values: list[int], bits: int) -> None:
 
 
 def test_trace_ids_rise_and_end_in_56_random_bits(client: Client) -> None:
-    """They begin with the time, as ULIDs do."""
     generator = IdGenerator(client)
     made = [generator.generate_trace_id() for _ in range(MANY)]
     assert sorted({*made}) == made
@@ -64,7 +63,6 @@ def test_opentelemetry_finds_it_by_its_name() -> None:
 
 
 def test_a_tracer_uses_it() -> None:
-    """With fixed ids, its traces are the same in each run."""
     provider = TracerProvider(id_generator=IdGenerator())
     with fixed_ids() as ids:
         expected = ids.make("ulid", 1, "uuid")[0].hex
@@ -87,30 +85,24 @@ def test_a_forks_child_makes_other_ids(client: Client) -> None:
         assert len({*ours, *others}) == 40
 
 
-class Interrupted(Client):
-    """A client whose first draw is followed by a handler that ends the life."""
-
-    drawn: list[Any]
-
-    def factory(self, kind: Any, form: Any = None) -> Any:
-        """Return a function that draws, and ends the life once."""
-        draw: Callable[[], Any] = super().factory(kind, form)
-        ends: Iterator[Callable[[], object]] = iter([renew])
-
-        def drawn() -> Any:
-            id = draw()
-            self.drawn.append(id)
-            next(ends, lambda: None)()
-            return id
-
-        return drawn
-
-
 @pytest.mark.parametrize("generate", ["generate_trace_id", "generate_span_id"])
-def test_an_id_of_a_life_that_has_ended_is_not_used(place: Path, generate: str) -> None:
+def test_an_id_of_a_life_that_has_ended_is_not_used(
+    client: Client, monkeypatch: pytest.MonkeyPatch, generate: str
+) -> None:
     """A handler that forks may run after the draw: the child would have the same id."""
-    client = Interrupted(place / "absent")
-    client.drawn = []
-    with client:
-        assert getattr(IdGenerator(client), generate)()
-        assert len(client.drawn) == 2
+    factory, drawn = Client.factory, list[Any]()
+
+    def ending(client: Any, *words: Any) -> Callable[[], Any]:
+        draw: Callable[[], Any] = factory(client, *words)
+
+        def ended() -> Any:
+            drawn.append(draw())
+            if len(drawn) == 1:
+                renew()
+            return drawn[-1]
+
+        return ended
+
+    monkeypatch.setattr(Client, "factory", ending)
+    assert getattr(IdGenerator(client), generate)()
+    assert len(drawn) == 2

@@ -29,7 +29,6 @@ each_kind = pytest.mark.parametrize("kind", TYPES)
 
 @each_kind
 def test_an_id_is_valid_and_the_same_after_json(kind: Kind) -> None:
-    """And the schema's pattern describes its JSON."""
     adapter = TypeAdapter(TYPES[kind])
     schema = adapter.json_schema()
     with fixed_ids() as ids:
@@ -72,7 +71,6 @@ def test_a_ulid_in_lower_case_is_changed_to_upper_case() -> None:
 
 
 def test_a_snowflake_has_63_bits() -> None:
-    """It is an int in Python, and text in JSON."""
     adapter = TypeAdapter(Snowflake)
     assert adapter.validate_json(b'"9223372036854775807"') == (1 << 63) - 1
     assert adapter.dump_json((1 << 63) - 1) == b'"9223372036854775807"'

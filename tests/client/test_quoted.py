@@ -41,7 +41,6 @@ def test_the_extra_for_benchmarks_has_what_they_need() -> None:
 
 
 def test_a_record_is_written_as_it_is_read() -> None:
-    """A run adds its own machine to the file, and leaves the others as they are."""
     text = record.FILE.read_text()
     assert record.dump(record.load(text)) == text
 
@@ -59,46 +58,17 @@ def test_the_short_table_has_the_lowest_ratio_of_all_runs_and_machines() -> None
     assert f"| {OURS} | {THEIRS} | 0.76 |" in figures
 
 
-def test_the_short_table_says_which_ratio_depends_on_the_machine() -> None:
-    first = machine("A", 1.6)
-    rows = [replace(row, depends=row.name == NAME) for row in first.rows]
-    figures = quote.shortest([replace(first, rows=rows)])
-    assert [line for line in figures.splitlines() if "yes" in line] == [
-        f"| {OURS} | {THEIRS} | 1.60 | yes |"
-    ]
-
-
-def test_the_whole_table_has_the_range_of_all_machines() -> None:
-    """With the median of the first one, whose figures stand beside it."""
-    figures = quote.whole([machine("A", 1.6, 1.5, 1.7), machine("B", 0.76)])
-    assert f"| {NAME} | {BESIDE} | 3 | 2 | req/s | 0.76 | 1.60 | 1.70 |  |  |" in figures
-
-
-def test_a_row_in_python_is_a_column_of_the_row_in_c() -> None:
-    """With the lowest ratio."""
-    rows = [
-        Row("few", "us", [3.0], "theirs", [2.0], [2.0]),
-        Row("few, in Python", "us", [3.0], "theirs", [2.0], [0.6, 0.5]),
-    ]
-    told = quote.whole([replace(machine("A"), rows=rows)]).splitlines()
-    assert [line for line in told if "few" in line] == [
-        "| few | theirs | 3 | 2 | us | 2.00 | 2.00 | 2.00 | 0.50 |  |"
-    ]
-
-
 def test_a_readme_without_a_place_for_figures_is_refused() -> None:
     with pytest.raises(ValueError, match="no lines"):
         quote.replaced("# uuidd\n", "")
 
 
 def test_a_ratio_says_how_many_times_as_fast_ours_is() -> None:
-    """Of a rate more is better, of a time less."""
     assert compared("x", "y", "req/s", [6.0], [2.0]).ratios == [3.0]
     assert compared("x", "y", "ns an id", [2.0], [6.0]).ratios == [3.0]
 
 
 def test_runs_are_joined_row_by_row() -> None:
-    """Each row keeps the figures of all runs, in their order."""
     one = compared("x", "y", "us", [2.0], [6.0])
     two = compared("x", "y", "us", [2.0], [4.0])
     other = compared("x", "z", "us", [1.0], [1.0])

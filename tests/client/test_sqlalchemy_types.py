@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Engine, MetaData, Table, create_engine, select
+from sqlalchemy import Column, Connection, MetaData, Table, create_engine, select
 from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.dialects.oracle.base import OracleDialect
 from sqlalchemy.dialects.postgresql.base import PGDialect
@@ -38,73 +38,69 @@ each_type = pytest.mark.parametrize("kind", TYPES)
 
 
 @pytest.fixture
-def engine() -> Iterator[Engine]:
-    """A database in memory."""
+def connection() -> Iterator[Connection]:
+    """A connection to a database in memory."""
     engine = create_engine("sqlite://")
-    yield engine
+    with engine.begin() as connection:
+        yield connection
     engine.dispose()
 
 
-def a_table(kind: Type, default: Callable[[], str] | None = None) -> Table:
-    return Table("ids", MetaData(), Column("id", kind, primary_key=True, default=default))
+def created(connection: Connection, kind: Type, **settings: Any) -> Table:
+    """Return a new table with a column of a type."""
+    ids = Table("ids", MetaData(), Column("id", kind, **settings))
+    ids.create(connection)
+    return ids
 
 
 @each_type
-def test_a_function_is_the_default_of_a_column(engine: Engine, kind: Type) -> None:
-    ids = a_table(kind, TYPES[kind][0])
+def test_a_function_is_the_default_of_a_column(connection: Connection, kind: Type) -> None:
+    draw = TYPES[kind][0]
+    ids = created(connection, kind, primary_key=True, default=draw)
     with fixed_ids():
-        expected = TYPES[kind][0]()
-    with fixed_ids(), engine.begin() as connection:
-        ids.create(connection)
+        expected = draw()
+    with fixed_ids():
         connection.execute(ids.insert())
-        assert connection.scalar(select(ids.c.id)) == expected
+    assert connection.scalar(select(ids.c.id)) == expected
 
 
 @each_type
-def test_the_database_sorts_and_compares_by_time(engine: Engine, kind: Type) -> None:
+def test_the_database_sorts_and_compares_by_time(connection: Connection, kind: Type) -> None:
     """Whatever the length of the texts, and whatever the case of their letters."""
     draw = random.Random(3)
     times = draw.sample(range(1_400_000_000, 4_294_967_295), 200)
     texts = {time: TYPES[kind][1](time * 1000, draw.getrandbits(16)) for time in times}
-    ids = a_table(kind)
-    with engine.begin() as connection:
-        ids.create(connection)
-        connection.execute(ids.insert(), [{"id": text} for text in texts.values()])
-        in_order = [texts[time] for time in sorted(times)]
-        assert connection.scalars(select(ids.c.id).order_by(ids.c.id)).all() == in_order
-        later = select(ids.c.id).where(ids.c.id > in_order[49], ids.c.id <= in_order[59])
-        assert {*connection.scalars(later)} == {*in_order[50:60]}
-        assert connection.scalar(select(ids.c.id).where(ids.c.id.in_(in_order[7:8])))
+    ids = created(connection, kind, primary_key=True)
+    connection.execute(ids.insert(), [{"id": text} for text in texts.values()])
+    in_order = [texts[time] for time in sorted(times)]
+    assert connection.scalars(select(ids.c.id).order_by(ids.c.id)).all() == in_order
+    later = select(ids.c.id).where(ids.c.id > in_order[49], ids.c.id <= in_order[59])
+    assert {*connection.scalars(later)} == {*in_order[50:60]}
+    assert connection.scalar(select(ids.c.id).where(ids.c.id.in_(in_order[7:8])))
 
 
 @each_type
-def test_what_is_no_id_is_refused(engine: Engine, kind: Type) -> None:
-    ids = a_table(kind)
-    with engine.begin() as connection:
-        ids.create(connection)
-        for wrong in ("no id!", b"short", 5):
-            with pytest.raises(StatementError, match=re.escape(repr(wrong).strip("'"))):
-                connection.execute(ids.insert(), {"id": wrong})
-        assert connection.scalars(select(ids.c.id)).all() == []
+@pytest.mark.parametrize("wrong", ["no id!", b"short", 5])
+def test_what_is_no_id_is_refused(connection: Connection, kind: Type, wrong: object) -> None:
+    ids = created(connection, kind)
+    with pytest.raises(StatementError, match=re.escape(repr(wrong).strip("'"))):
+        connection.execute(ids.insert(), {"id": wrong})
+    assert connection.scalars(select(ids.c.id)).all() == []
 
 
-def test_text_in_lower_case_bytes_and_a_uuid_are_the_same_ulid(engine: Engine) -> None:
+def test_text_in_lower_case_bytes_and_a_uuid_are_the_same_ulid(connection: Connection) -> None:
     text = "01FWHE4YDG001MR2KR543M8B4S"
     value = kinds.number("ulid", text)
-    ids = a_table(Ulid)
-    with engine.begin() as connection:
-        ids.create(connection)
-        connection.execute(ids.insert(), {"id": text.lower()})
-        for same in (text, text.lower(), value.to_bytes(16, "big"), uuid.UUID(int=value)):
-            assert connection.scalar(select(ids.c.id).where(ids.c.id == same)) == text
+    ids = created(connection, Ulid)
+    connection.execute(ids.insert(), {"id": text.lower()})
+    for same in (text, text.lower(), value.to_bytes(16, "big"), uuid.UUID(int=value)):
+        assert connection.scalar(select(ids.c.id).where(ids.c.id == same)) == text
 
 
-def test_no_value_is_none(engine: Engine) -> None:
-    ids = Table("ids", MetaData(), Column("id", Ulid))
-    with engine.begin() as connection:
-        ids.create(connection)
-        connection.execute(ids.insert(), {"id": None})
-        assert connection.scalars(select(ids.c.id)).all() == [None]
+def test_no_value_is_none(connection: Connection) -> None:
+    ids = created(connection, Ulid)
+    connection.execute(ids.insert(), {"id": None})
+    assert connection.scalars(select(ids.c.id)).all() == [None]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +118,6 @@ def test_no_value_is_none(engine: Engine) -> None:
 def test_the_column_has_the_smallest_type_that_can_be_a_key(
     dialect: Any, types: dict[Type, str]
 ) -> None:
-    """In each database that has another for it."""
     for kind, name in types.items():
-        created = str(CreateTable(a_table(kind)).compile(dialect=dialect))
-        assert f"id {name} NOT NULL" in created
+        table = Table("ids", MetaData(), Column("id", kind, primary_key=True))
+        assert f"id {name} NOT NULL" in str(CreateTable(table).compile(dialect=dialect))

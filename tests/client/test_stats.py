@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import uuidd_client
 from tests.client.fakes import Server, Time, grants, in_turn, refused
 from tests.client.lanes import Clock, World
+from tests.tools import run
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, channel, notices
 from uuidd_client.notices import Stats
-from uuidd_client.testing import fixed_ids
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -43,6 +40,15 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "RETRY_SECONDS", 0.0)
 
 
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    """Return the client's logger, which loses its handlers and filters at the end."""
+    logger = logging.getLogger(notices.LOGGER)
+    yield logger
+    logger.handlers.clear()
+    logger.filters.clear()
+
+
 def lines(log: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     """Return the level and the text of each line of the client's log."""
     return [
@@ -52,22 +58,19 @@ def lines(log: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_client_that_did_nothing_has_done_nothing(path: Path) -> None:
-    """And asks no daemon."""
-    assert Client(path).stats() == Stats()
-
-
 def test_blocks_of_the_daemon_are_counted(path: Path) -> None:
-    """Those of all kinds; v4 need none."""
+    """Those of all kinds; v4 need none. The next life, as that of a fork's child, begins anew."""
     with Server(path, grants()) as server, Client(path) as client:
+        assert client.stats() == Stats()
         client.uuid1()
         client.make("v7", 10)
         client.make("v4", 3)
         assert client.stats() == Stats(blocks=len(server.requests))
+        client.renew()
+        assert client.stats() == Stats()
 
 
 def test_blocks_without_a_daemon_count_apart(path: Path) -> None:
-    """And the error says why."""
     before = time.time()
     client = Client(path)
     client.uuid1()
@@ -81,7 +84,6 @@ def test_blocks_without_a_daemon_count_apart(path: Path) -> None:
 
 
 def test_a_lease_is_counted(path: Path) -> None:
-    """While it lasts, the stats say so."""
     with World(path, Clock()).server() as server, Client(path) as client:
         while not server.asked:
             client.ulid()
@@ -93,7 +95,6 @@ def test_a_lease_is_counted(path: Path) -> None:
 
 
 def test_a_refusal_is_the_last_error(path: Path) -> None:
-    """Also if ids are made all the same."""
     with Server(path, lambda request: refused(request, "unavailable: no disk")) as server:
         client = Client(path)
         client.uuid7()
@@ -113,22 +114,6 @@ def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[K
         client.make(kinds[1], 1)
         client.close()
     assert "no disk" in client.stats().last_error
-
-
-def test_the_functions_of_the_module_count_too() -> None:
-    """With fixed ids there is no daemon, and nothing to count."""
-    with fixed_ids():
-        uuidd_client.ulid()
-        assert uuidd_client.stats() == Stats()
-
-
-def test_the_next_life_begins_anew(path: Path) -> None:
-    """As a fork's child does: what its parent was granted is the parent's."""
-    with Server(path, grants()), Client(path) as client:
-        client.make("v7", 10)
-        assert client.stats().blocks
-        client.renew()
-        assert client.stats() == Stats()
 
 
 @pytest.mark.usefixtures("no_pause")
@@ -154,8 +139,8 @@ def test_a_change_is_logged_once(path: Path, log: pytest.LogCaptureFixture) -> N
 class Disk:
     """A daemon's answers: it gives v1, and v7 while its disk is *well*."""
 
-    def __init__(self) -> None:
-        self.well = False
+    def __init__(self, well: bool = False) -> None:
+        self.well = well
         self._grants = grants()
 
     def __call__(self, request: bytes) -> bytes | None:
@@ -207,8 +192,7 @@ def test_a_lease_that_can_be_used_again_ends_the_trouble(
     words = (world := World(path, time)).lanes.words
     far = words[HORIZON_AT]
     words[DUE_AT] = words[HORIZON_AT] = time.utc + 25_000_000
-    disk = Disk()
-    disk.well = True
+    disk = Disk(well=True)
     with (
         Server(path, disk, world.lanes.answered, [world.lanes.fd]),
         Client(path, _clock=time) as client,
@@ -227,9 +211,7 @@ def test_a_lease_that_can_be_used_again_ends_the_trouble(
 
 def test_a_missing_worker_number_is_no_trouble(path: Path, log: pytest.LogCaptureFixture) -> None:
     """The daemon has answered, and each call says what is missing."""
-    answer = Disk()
-    answer.well = True
-    answers = in_turn(lambda request: refused(request, "no_worker_id: it has none"), answer)
+    answers = in_turn(lambda request: refused(request, "no_worker_id: it has none"), grants())
     with Server(path, answers), Client(path, max_age=0) as client:
         with pytest.raises(NoWorkerId):
             client.snowflake()
@@ -264,7 +246,6 @@ def test_the_log_has_four_lines_a_minute_at_most(
 
 @pytest.mark.usefixtures("no_pause")
 def test_calls_that_fail_are_logged_once(path: Path, log: pytest.LogCaptureFixture) -> None:
-    """Without a fallback the caller gets the error, and the log has one line."""
     client = Client(path, fallback=False)
     for _ in range(3):
         with pytest.raises(DaemonUnavailable):
@@ -277,7 +258,6 @@ def test_calls_that_fail_are_logged_once(path: Path, log: pytest.LogCaptureFixtu
 def test_a_lease_is_logged_for_those_who_look_closely(
     path: Path, log: pytest.LogCaptureFixture
 ) -> None:
-    """At the level DEBUG."""
     with World(path, Clock()).server() as server, Client(path) as client:
         while not server.asked:
             client.ulid()
@@ -288,47 +268,51 @@ def test_a_lease_is_logged_for_those_who_look_closely(
 
 
 class Drawing(logging.Handler):
-    """A handler that makes an id for each line, in another thread too, as it has the lock."""
+    """What makes an id for each line, and one in another thread, which needs the lock too."""
 
     def __init__(self, client: Client) -> None:
         super().__init__()
         self._client = client
         self.made: list[str] = []
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, _: object) -> None:
         """Make ids of the client whose line it is."""
         self.made.append(self._client.ulid())
-        thread = threading.Thread(target=lambda: self.made.append(self._client.ulid()))
-        thread.start()
-        thread.join(60)
+        with ThreadPoolExecutor(1) as pool:
+            self.made.append(pool.submit(self._client.ulid).result(60))
 
 
-def test_a_handler_may_make_ids(path: Path) -> None:
+def test_a_handler_may_make_ids(path: Path, logger: logging.Logger) -> None:
     """No lock is held while it is called, so that another thread gets ids too."""
     client = Client(path)
     handler = Drawing(client)
-    logger = logging.getLogger(notices.LOGGER)
     logger.addHandler(handler)
-    try:
-        made = [client.ulid(), *handler.made, client.ulid()]
-    finally:
-        logger.removeHandler(handler)
+    made = [client.ulid(), *handler.made, client.ulid()]
     assert len(handler.made) == 2
     assert len(set(made)) == 4
 
 
-def test_a_filter_that_fails_fails_no_call(path: Path) -> None:
+def test_a_filter_that_fails_fails_no_call(path: Path, logger: logging.Logger) -> None:
     """The id is made; what is wrong with the log is not the caller's."""
 
     def fail(record: logging.LogRecord) -> bool:
         raise RuntimeError("a faulty filter")
 
-    logger = logging.getLogger(notices.LOGGER)
     logger.addFilter(fail)
-    try:
-        assert Client(path).ulid()
-    finally:
-        logger.removeFilter(fail)
+    assert Client(path).ulid()
+
+
+def test_the_warning_comes_when_no_lock_is_held(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What shows it may make ids, as logging.captureWarnings does with such a handler."""
+    monkeypatch.setattr(notices, "_warned_in", 0)
+    client = Client(path)
+    handler = Drawing(client)
+    with warnings.catch_warnings(action="always"):
+        monkeypatch.setattr(warnings, "showwarning", lambda *_, **__: handler.emit(None))
+        made = client.ulid()
+    assert len({made, *handler.made}) == 3
 
 
 _QUIET = """
@@ -346,27 +330,5 @@ print("logging" in sys.modules)
 @pytest.mark.parametrize("imported", [True, False])
 def test_a_program_without_a_log_sees_no_line(path: Path, imported: bool) -> None:
     """On standard error is the warning alone; and logging is not imported for it."""
-    words = [sys.executable, "-c", _QUIET, str(path), *(["logging"] if imported else [])]
-    ended = subprocess.run(
-        words, capture_output=True, text=True, check=True, timeout=60, env=os.environ
-    )
+    ended = run(sys.executable, "-c", _QUIET, path, *(["logging"] if imported else []))
     assert (ended.stdout, ended.stderr) == (f"{imported}\n", "")
-
-
-def test_the_warning_comes_when_no_lock_is_held(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What shows it may make ids, as logging.captureWarnings does with such a handler."""
-    monkeypatch.setattr(notices, "_warned_in", 0)
-    client, made = Client(path), list[str]()
-
-    def show(*_: object, **__: object) -> None:
-        thread = threading.Thread(target=lambda: made.append(client.ulid()))
-        thread.start()
-        thread.join(60)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        monkeypatch.setattr(warnings, "showwarning", show)
-        made.append(client.ulid())
-    assert len(set(made)) == 2

@@ -8,42 +8,32 @@ from uuidd_client import Client
 from uuidd_client.system import given_timeout, may_fall_back
 
 
-@pytest.mark.parametrize("given", [None, ""])
-def test_without_the_environment_no_time_out_is_given(
-    given: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    # An empty variable is as good as none, and a time-out beyond all clocks as the longest.
+    [(None, None), ("", None), ("3", 3.0), ("0.05", 0.05), ("1e300", 3e7)],
+)
+def test_the_environment_sets_the_time_out(
+    given: str | None, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty variable is as good as none."""
     monkeypatch.delenv("UUIDD_TIMEOUT")
     if given is not None:
         monkeypatch.setenv("UUIDD_TIMEOUT", given)
-    assert given_timeout() is None
-
-
-@pytest.mark.parametrize(("given", "seconds"), [("3", 3.0), ("0.05", 0.05), ("1e300", 3e7)])
-def test_the_environment_sets_the_time_out(
-    given: str, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """UUIDD_TIMEOUT is in seconds; one beyond all clocks is as good as none."""
-    monkeypatch.setenv("UUIDD_TIMEOUT", given)
     assert given_timeout() == seconds
 
 
 @pytest.mark.parametrize("given", ["soon", "0", "-1", "nan", "inf", "0.2 s", " "])
+@pytest.mark.parametrize("fallback", [True, False])
 def test_a_bad_time_out_in_the_environment_is_one_clear_error(
-    given: str, monkeypatch: pytest.MonkeyPatch
+    given: str, fallback: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first id names the variable, its value and the rule, with a fallback and without."""
     monkeypatch.setenv("UUIDD_TIMEOUT", given)
-    for fallback in (True, False):
-        with pytest.raises(
-            ValueError,
-            match=f"UUIDD_TIMEOUT is {given!r}; it must be a finite number of",
-        ):
-            Client("/nowhere/s", fallback=fallback).uuid1()
+    refusal = f"UUIDD_TIMEOUT is {given!r}; it must be a finite number of"
+    with pytest.raises(ValueError, match=refusal):
+        Client("/nowhere/s", fallback=fallback).uuid1()
 
 
 def test_the_argument_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that says its own time-out is not asked for the environment's."""
     monkeypatch.setenv("UUIDD_TIMEOUT", "soon")
     with Client("/nowhere/s", timeout=0.1) as client:
         client.uuid1()
@@ -52,12 +42,8 @@ def test_the_argument_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("wanted", "variable", "may"),
     [
-        (True, None, True),
-        (True, "1", True),
-        (True, "", True),
-        (True, "0", False),
-        (False, None, False),
-        (False, "1", False),
+        *((True, None, True), (True, "1", True), (True, "", True), (True, "0", False)),
+        *((False, None, False), (False, "1", False)),
     ],
 )
 def test_the_fallback_takes_the_callers_and_the_administrators_consent(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import threading
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import SafeUUID
 
@@ -16,11 +19,14 @@ import pytest
 import time_machine
 
 import uuidd_client
+from tests.client import lanes
+from tests.client.lanes import Clock, World
 from tests.client.raw import of_child
 from tests.forks import PATIENCE
 from tests.kinds import FORMS, GREGORIAN, KINDS, STEADY, UNLEASED
 from uuidd_client import Client, DaemonUnavailable, TimeOutOfRange, inspect, ulid, uuid7
-from uuidd_client.testing import DEFAULT_TIME, fixed_ids
+from uuidd_client.notices import Stats
+from uuidd_client.testing import DEFAULT_TIME, fixed_ids, private_daemon
 
 if TYPE_CHECKING:
     from uuidd_client.client import Form, Kind
@@ -35,15 +41,12 @@ MS = timedelta(milliseconds=1)
 Travel = Callable[..., AbstractContextManager[Any]]
 
 
-def _freezegun(to: datetime, *, tick: bool = False) -> AbstractContextManager[Any]:
-    return freezegun.freeze_time(to, tick=tick)
+TOOLS: list[Travel] = [
+    partial(freezegun.freeze_time, tick=False),
+    partial(time_machine.travel, tick=False),
+]
 
-
-def _time_machine(to: datetime, *, tick: bool = False) -> AbstractContextManager[Any]:
-    return time_machine.travel(to, tick=tick)
-
-
-EACH_TOOL = pytest.mark.parametrize("travel", [_freezegun, _time_machine])
+EACH_TOOL = pytest.mark.parametrize("travel", TOOLS, ids=["freezegun", "time_machine"])
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +112,6 @@ def test_these_are_the_first_ids_of_seed_0(client: Client) -> None:
 
 
 def test_ids_do_not_depend_on_those_of_other_kinds(client: Client) -> None:
-    """The second v7 is the same whether a ULID was made before it or not."""
     with fixed_ids(client=client) as ids:
         alone = [ids.uuid7(), ids.uuid7()]
     with fixed_ids(client=client) as ids:
@@ -132,7 +134,7 @@ def test_no_id_comes_twice_when_a_test_sets_the_clock_back(client: Client, kind:
     made: list[Any] = []
     with fixed_ids(client=client) as ids:
         for ticks in (0, 30, 10, 0, 5, 40, 0):
-            with _time_machine(FUTURE + timedelta(microseconds=ticks)):
+            with time_machine.travel(FUTURE + timedelta(microseconds=ticks), tick=False):
                 made += ids.make(kind, 170)
     assert len({*made}) == len(made) == 7 * 170
 
@@ -201,7 +203,6 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: str) -> N
 
 
 def test_functions_that_were_imported_before_are_fixed() -> None:
-    """Also those that have drawn ids before, and afterwards they draw as before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = uuid7()
@@ -226,28 +227,22 @@ def test_an_inner_seed_ends_with_its_context(client: Client) -> None:
         assert [first, ids.uuid7()] == two
 
 
-def test_fixed_ids_are_not_of_a_daemon(client: Client) -> None:
-    with fixed_ids(client=client) as ids:
+def test_fixed_ids_are_not_of_a_daemon() -> None:
+    """Nor is there anything to count, for the functions of the module either."""
+    with fixed_ids() as ids:
         assert ids.uuid1().is_safe is SafeUUID.unknown
         with pytest.raises(DaemonUnavailable, match="the ids of this test are fixed"):
             ids.status()
+        assert uuidd_client.stats() == Stats()
 
 
 def test_threads_share_fixed_ids(client: Client) -> None:
     with fixed_ids(client=client) as ids:
-        alone = {*ids.make("v7", 400)}
-    found: list[Any] = []
-    with fixed_ids(client=client) as ids:
-        threads = [
-            threading.Thread(target=lambda: found.extend(ids.uuid7() for _ in range(100)))
-            for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
+        alone = {made.int >> 64 for made in ids.make("v7", 400)}
+    with fixed_ids(client=client) as ids, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: ids.uuid7(), range(400)))
     assert len({*found}) == 400
-    assert {made.int >> 64 for made in found} == {made.int >> 64 for made in alone}
+    assert {made.int >> 64 for made in found} == alone
 
 
 @pytest.mark.process
@@ -258,3 +253,53 @@ def test_a_forks_child_draws_other_ids(client: Client) -> None:
         made += [of_child(lambda: ids.uuid7().bytes) for _ in range(2)]
         made.append(ids.uuid7().bytes)
     assert len({*made}) == 4
+
+
+@pytest.fixture
+def leasing(path: Path) -> Iterator[Client]:
+    """A client that has a lease."""
+    world = World(path, Clock())
+    with lanes.leasing(world, timeout=PATIENCE) as (_, client):
+        yield client
+    world.lanes.close()
+
+
+def test_a_lease_rests_while_ids_are_fixed(leasing: Client) -> None:
+    draw = leasing.factory("v7")
+    before = [draw() for _ in range(10)]
+    with fixed_ids(client=leasing):
+        fixed = [draw() for _ in range(10)]
+    after = [draw() for _ in range(10)]
+    assert {made.is_safe for made in before + after} == {SafeUUID.safe}
+    assert {made.is_safe for made in fixed} == {SafeUUID.unknown}
+    assert sorted(before + after) == before + after
+    assert {str(made)[:13] for made in fixed} == {"017f22e2-79b0"}
+
+
+def test_a_lease_serves_again_after_ids_were_fixed(leasing: Client) -> None:
+    """The daemon is asked neither for another one nor for a block."""
+    # A channel that begins anew has a block less.
+    leasing.flake()
+    draw, before = leasing.factory("v7"), leasing.stats()
+    with fixed_ids(client=leasing):
+        draw()
+    made = [draw() for _ in range(1000)]
+    assert sorted(made) == made
+    assert leasing.stats() == before
+
+
+@pytest.mark.process
+def test_a_private_daemon_makes_the_ids_while_it_lasts(client: Client) -> None:
+    """Before and after it, ids come from where they came from; its folder and process are gone."""
+    assert client.uuid7().is_safe is SafeUUID.unknown
+    with private_daemon(worker=7, client=client) as daemon:
+        assert {client.uuid7().is_safe for _ in range(3)} == {SafeUUID.safe}
+        assert client.status()["pid"] == daemon.pid
+        assert client.snowflake() >> 12 & 1023 == 7
+        assert os.environ["UUIDD_SOCKET"] == str(daemon.socket)
+        # A lease, which the functions would use without a call of the channel.
+        lasting = client.factory("v7")
+        assert lasting().is_safe is SafeUUID.safe
+    assert lasting().is_safe is SafeUUID.unknown
+    assert not daemon.socket.parent.exists()
+    assert not Path("/proc", str(daemon.pid)).exists()

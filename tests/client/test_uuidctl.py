@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -21,8 +22,8 @@ from tests.client.conftest import Uuidctl
 from tests.client.fakes import UUIDCTL, Server, result
 from tests.kinds import KINDS, number
 from tests.rig import PATIENCE, Daemon
-from tests.tools import in_private_mounts, run
-from uuidd_client import extension
+from tests.tools import need, run
+from uuidd_client import Client, DaemonUnavailable, extension
 from uuidd_client.command import main
 
 NOWHERE = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
@@ -36,24 +37,28 @@ def in_shell(
     return run("sh", "-c", script, "sh", *UUIDCTL, *arguments, env=environment)
 
 
-@pytest.mark.parametrize(("kind", "version"), [("v1", 1), ("v4", 4), ("v6", 6), ("v7", 7)])
-def test_new_makes_as_many_ids_as_are_wanted(
-    daemon: Daemon, uuidctl: Uuidctl, kind: str, version: int
-) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_makes_as_many_ids_as_are_wanted(daemon: Daemon, uuidctl: Uuidctl, kind: str) -> None:
     status, out, err = uuidctl("new", "-k", kind, "-n", "12000", socket=daemon.socket)
-    ids = [UUID(line) for line in out.splitlines()]
     assert (status, err) == (0, "")
-    assert len(set(ids)) == 12000
-    assert {id.version for id in ids} == {version}
+    assert len({number(kind, id) for id in out.splitlines()}) == len(out.splitlines()) == 12000
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].alphabet])
-def test_new_makes_ids_that_are_not_uuids(daemon: Daemon, uuidctl: Uuidctl, kind: str) -> None:
-    status, out, err = uuidctl("new", "-k", kind, "-n", "1000", socket=daemon.socket)
-    ids = out.splitlines()
-    assert (status, err) == (0, "")
-    assert ids == sorted(set(ids))
-    assert len({number(kind, id) for id in ids}) == 1000
+@pytest.mark.parametrize(("flag", "version"), [("-t", 1), ("-r", 4), ("-6", 6), ("-7", 7)])
+def test_the_short_options_of_uuidgen_choose_kind_and_number(
+    uuidctl: Uuidctl, flag: str, version: int
+) -> None:
+    code, out, _ = uuidctl("new", flag, "-C", "3")
+    assert code == 0
+    found: list[Any] = [UUID(line).version for line in out.splitlines()]
+    assert found == [version] * 3
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("flag", ["-t", "-r"])
+def test_uuidgen_makes_the_same_version(uuidctl: Uuidctl, flag: str) -> None:
+    theirs = UUID(run(need("uuidgen"), flag).stdout.strip())
+    assert UUID(uuidctl("new", flag)[1].strip()).version == theirs.version
 
 
 @pytest.mark.parametrize(
@@ -134,73 +139,52 @@ BAD_TIMEOUT = "UUIDD_TIMEOUT is 'soon'; it must be a finite number of seconds ab
 def test_what_cannot_be_done_is_one_line_with_status_1(
     uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, command: str, timeout: str, told: str
 ) -> None:
-    """The line names the value and the rule, and nothing is printed."""
     monkeypatch.setenv("UUIDD_TIMEOUT", timeout)
     assert uuidctl(*command.split()) == (1, "", f"uuidctl: {told}\n")
 
 
-@pytest.mark.process
-def test_a_command_that_cannot_be_run_is_one_line(uuidctl: Uuidctl) -> None:
-    told = "uuidctl: /nowhere/command cannot be run: No such file or directory\n"
-    assert uuidctl("run", "--", "/nowhere/command") == (1, "", told)
-
-
+@pytest.mark.parametrize(
+    ("form", "code"), [([], 1), (["--prometheus"], 1), (["--watch"], 1), (["--check"], 2)]
+)
 def test_the_status_of_another_version_is_reported_as_such(
-    tmp_path: Path, uuidctl: Uuidctl
+    path: Path, uuidctl: Uuidctl, form: list[str], code: int
 ) -> None:
-    """What is not there cannot be shown; what is there can be printed."""
-    path = tmp_path / "s"
     with Server(path, lambda request: result(request, {"version": "99"})):
-        for form, code in (([], 1), (["--prometheus"], 1), (["--watch"], 1), (["--check"], 2)):
-            status, out, err = uuidctl("status", *form, socket=path)
-            assert (status, out.strip()) == (code, "")
-            assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")
-        status, out, err = uuidctl("status", "--json", socket=path)
-        assert (status, json.loads(out), err) == (0, {"version": "99"}, "")
+        status, out, err = uuidctl("status", *form, socket=path)
+    assert (status, out.strip()) == (code, "")
+    assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")
 
 
-def test_what_json_has_no_form_for_is_shown_as_python_shows_it(
-    tmp_path: Path, uuidctl: Uuidctl
-) -> None:
-    """MessagePack has values that JSON does not have."""
-    path = tmp_path / "s"
+def test_json_shows_any_status(path: Path, uuidctl: Uuidctl) -> None:
+    """MessagePack has values that JSON does not have; they are shown as Python shows them."""
     with Server(path, lambda request: result(request, {"node": b"\xff", b"\xff": 1})):
         status, out, err = uuidctl("status", "--json", socket=path)
     assert (status, json.loads(out), err) == (0, {"node": "b'\\xff'"}, "")
 
 
-# --- output that cannot be written
-
-
 @pytest.mark.parametrize(
-    ("script", "code", "out", "err"),
+    ("script", "command", "err"),
     [
-        ('exec "$@" 2>&-', 1, "", ""),
-        ('exec "$@" >&-', 1, "", "uuidctl: standard output is closed\n"),
+        ('exec "$@" 2>&-', "status", ""),
+        ('exec "$@" >&-', "new", "standard output is closed"),
         (
             'exec "$@" >/dev/full',
-            1,
-            "",
-            "uuidctl: standard output cannot be written: No space left on device\n",
+            "new",
+            "standard output cannot be written: No space left on device",
         ),
     ],
 )
 def test_output_that_cannot_be_written_is_a_failure(
-    daemon: Daemon, script: str, code: int, out: str, err: str
+    daemon: Daemon, script: str, command: str, err: str
 ) -> None:
     """One line says so, unless standard error is closed; that line never goes among the ids."""
-    socket = "/nowhere/s" if "2>&-" in script else daemon.socket
-    command = "status" if "2>&-" in script else "new"
-    done = in_shell(script, command, socket=socket)
-    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
-
-
-# --- run
+    done = in_shell(script, command, socket="/nowhere/s" if command == "status" else daemon.socket)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (f"uuidctl: {err}\n" if err else "")
 
 
 @pytest.mark.process
 def test_run_gives_its_command_a_daemon_of_its_own() -> None:
-    """With the worker number that is asked for; afterwards the daemon and its folder are gone."""
     program = (
         "import os; from uuidd_client import snowflake, uuid1, Client;"
         "print(uuid1().is_safe, snowflake() >> 12 & 0x3FF, Client().status()['pid']);"
@@ -215,31 +199,39 @@ def test_run_gives_its_command_a_daemon_of_its_own() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("command", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
-def test_run_ends_as_its_command_did(uuidctl: Uuidctl, command: str, status: int) -> None:
-    assert uuidctl("run", "--", "sh", "-c", command) == (status, "", "")
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("sh -c exit\t7", 7, ""),
+        ("sh -c kill\t-9\t$$", 137, ""),
+        (
+            "/nowhere/command",
+            1,
+            "uuidctl: /nowhere/command cannot be run: No such file or directory\n",
+        ),
+    ],
+)
+def test_run_ends_as_its_command_did(
+    uuidctl: Uuidctl, command: str, status: int, told: str
+) -> None:
+    assert uuidctl("run", "--", *command.split(" ")) == (status, "", told)
 
 
 def test_run_says_when_there_is_no_folder_for_it(
     monkeypatch: pytest.MonkeyPatch, uuidctl: Uuidctl
 ) -> None:
-
     def full(**_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
-    assert uuidctl("run", "--", "true") == (
-        1,
-        "",
-        "uuidctl: no temporary folder can be made: No space left on device; name one in TMPDIR\n",
-    )
+    told = "no temporary folder can be made: No space left on device; name one in TMPDIR"
+    assert uuidctl("run", "--", "true") == (1, "", f"uuidctl: {told}\n")
 
 
 @pytest.mark.process
 def test_run_ends_in_order_at_a_signal_before_its_reader_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It ends by the signal, and not by an error of the thread that was never started."""
     monkeypatch.setattr(threading.Thread, "start", lambda _: signal.raise_signal(signal.SIGTERM))
     with pytest.raises(SystemExit) as ended:
         main(["run", "--", "true"])
@@ -253,6 +245,8 @@ def test_run_passes_a_signal_on_and_cleans_up(number: signal.Signals) -> None:
         [*UUIDCTL, "run", "--", "sh", "-c", "echo $UUIDD_SOCKET; exec sleep 60"],
         stdout=subprocess.PIPE,
         text=True,
+        # Also where these tests run under nohup.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         socket = Path(process.stdout.readline().strip())
@@ -264,7 +258,6 @@ def test_run_passes_a_signal_on_and_cleans_up(number: signal.Signals) -> None:
 
 @pytest.mark.process
 def test_run_leaves_a_signal_ignored_that_was_ignored() -> None:
-    """As nohup does it, for the command too."""
     done = in_shell('trap "" HUP; "$@"', "run", "--", "sh", "-c", "kill -HUP $$; echo alive")
     assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
 
@@ -300,31 +293,24 @@ def test_the_version_tells_what_makes_ids(
     assert uuidctl("--version") == uuidctl("-V") == (0, line, "")
 
 
-class BrokenInput:
-    """A standard input that fails where no command looks for it."""
-
-    @property
-    def buffer(self) -> object:
-        """Fail."""
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-
-def test_an_error_that_is_none_of_the_output_is_told_as_it_is(
-    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        # It is none of the output.
+        (OSError(errno.EIO, "Input/output error"), "[Errno 5] Input/output error"),
+        # Callers only see that there is no answer: systemd keeps the socket of its service open.
+        (
+            DaemonUnavailable("/run/uuidd/request", "refused"),
+            "no answer from uuidd at /run/uuidd/request: refused; if it is a service, see"
+            " journalctl -u uuidd",
+        ),
+    ],
+)
+def test_an_error_of_the_client_is_told_with_the_way_out(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
 ) -> None:
-    monkeypatch.setattr("sys.stdin", BrokenInput())
-    assert uuidctl("inspect", "-") == (1, "", "uuidctl: [Errno 5] Input/output error\n")
+    def fail(_: object) -> None:
+        raise error
 
-
-@pytest.mark.process
-@pytest.mark.usefixtures("as_root")
-def test_where_a_service_says_why_it_fails_is_told() -> None:
-    """Callers only see that there is no answer: systemd keeps its socket open."""
-    environment = {name: value for name, value in os.environ.items() if name != "UUIDD_SOCKET"}
-    done = run(*in_private_mounts(*UUIDCTL, "status"), env=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (
-        1,
-        "",
-        "uuidctl: no answer from uuidd at /run/uuidd/request: No such file or directory; if it is a"
-        " service, see journalctl -u uuidd\n",
-    )
+    monkeypatch.setattr(Client, "status", fail)
+    assert uuidctl("status", "--json") == (1, "", f"uuidctl: {told}\n")

@@ -30,12 +30,9 @@ PROCESSES = [
         f"tests/client/test_{name}.py"
         for name in (
             "aio",
-            "errors",
-            "familiar",
             "inspect",
             "lease",
             "opentelemetry",
-            "private_daemon",
             "pytest_plugin",
             "renew",
             "stats",

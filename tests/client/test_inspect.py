@@ -272,6 +272,8 @@ def test_a_snowflake_is_read_by_the_epoch_that_is_passed_or_twitters(
         # Digits may be a text of a kind, and an integer.
         (f"00{SNOWFLAKE}", "push_id snowflake"),
         (f"00000000{SNOWFLAKE}", "ulid snowflake"),
+        # 32 digits are bytes; those of an integer, which is a v6 here, begin with no zero.
+        ("03122421327502327987514916129819", "ulid"),
     ],
 )
 def test_a_text_is_read_as_its_likely_kinds(text: str, found: str) -> None:

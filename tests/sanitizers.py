@@ -29,12 +29,8 @@ CFLAGS = (
 TESTS = (
     "tests/client/test_core_*.py",
     "tests/client/test_cutter*.py",
-    "tests/client/test_fast_paths.py",
     "tests/client/test_life.py",
-    "tests/client/test_forking_handlers.py",
     "tests/client/test_forks.py",
-    "tests/client/test_handlers.py",
-    "tests/client/test_travelling.py",
 )
 
 

@@ -7,39 +7,30 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import SafeUUID
 
+from tests.rig import until
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.connection import Connection, Stream
 
 COUNT = 200_000
-PATIENCE = 20.0
 SOCKET = Path("/run/uuidd/request")
 
 
-def opened(path: str) -> list[float]:
-    """Return the list to which each opening of a connection to *path* will be added."""
-    times: list[float] = []
+def drawn() -> dict[str, Any]:
+    openings: list[Connection] = []
     original = Connection._open
 
     def note(self: Connection) -> Stream:
-        assert self.path == path
-        times.append(time.monotonic())
+        openings.append(self)
         return original(self)
 
     Connection._open = note  # type: ignore[method-assign]
-    return times
-
-
-def drawn() -> dict[str, Any]:
-    """Draw, and tell what came."""
-    openings = opened(str(SOCKET))
     client = Client(fallback=False)
     ids = client.make("v1", COUNT)
     by_many = len(openings)
@@ -59,27 +50,20 @@ def drawn() -> dict[str, Any]:
     }
 
 
+def answers() -> bool:
+    with suppress(DaemonUnavailable):
+        return bool(Client(SOCKET, fallback=False).uuid1())
+    return False
+
+
 def main(uuidd: str) -> None:
-    """Start util-linux's uuidd, draw, and end it."""
     os.environ.pop("UUIDD_SOCKET", None)
     with subprocess.Popen([uuidd, "-F", "-P", "-s", str(SOCKET)]) as process:
         try:
-            end = time.monotonic() + PATIENCE
-            while not _answers():
-                assert time.monotonic() < end
-                assert process.poll() is None
-                time.sleep(0.01)
+            until(answers)
             sys.stdout.write(json.dumps(drawn()))
         finally:
-            process.send_signal(signal.SIGKILL)
-
-
-def _answers() -> bool:
-    try:
-        Client(SOCKET, fallback=False).uuid1()
-    except DaemonUnavailable:
-        return False
-    return True
+            process.kill()
 
 
 if __name__ == "__main__":

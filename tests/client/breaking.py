@@ -28,36 +28,11 @@ def profiled(call: Callable[[], Given], look: Callable[[FrameType, str, Any], No
             gc.enable()
 
 
-class Broken(Exception):
-    """What comes in its midst."""
-
-
-def break_off(call: Callable[[], object], at: int) -> Broken | None:
-    """Call, broken off at the *at*-th point where CPython looks whether a signal has come.
+def come_between(call: Callable[[], Given], at: int, handler: Callable[[], object]) -> Given:
+    """Call, with *handler* called at the *at*-th point where CPython looks for signals.
 
     Those are the begin of each function and the return of each that is written in C. Gives what
-    broke it off, with its traceback; None when there were fewer points.
-    """
-    left = at
-
-    def look(_: FrameType, event: str, __: object) -> None:
-        nonlocal left
-        if event in ("call", "c_return"):
-            left -= 1
-            if not left:
-                raise Broken
-
-    try:
-        profiled(call, look)
-    except Broken as broken:
-        return broken
-    return None
-
-
-def come_between(call: Callable[[], Given], at: int, handler: Callable[[], object]) -> Given:
-    """Call, with *handler* called at the *at*-th of those points, as a signal's would be.
-
-    Gives what *call* gives. The handler is not called when there are fewer points.
+    *call* gives. The handler is not called when there are fewer points.
     """
     left = at
 
@@ -70,3 +45,23 @@ def come_between(call: Callable[[], Given], at: int, handler: Callable[[], objec
                 handler()
 
     return profiled(call, look)
+
+
+class Broken(Exception):
+    """What comes in its midst."""
+
+
+def break_off(call: Callable[[], object], at: int) -> Broken | None:
+    """Call, broken off at the *at*-th of those points.
+
+    Gives what broke it off, with its traceback; None when there were fewer points.
+    """
+
+    def handler() -> None:
+        raise Broken
+
+    try:
+        come_between(call, at, handler)
+    except Broken as broken:
+        return broken
+    return None

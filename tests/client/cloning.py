@@ -71,12 +71,10 @@ def ways(client: uuidd_client.Client, kind: Kind) -> Iterator[tuple[str, Draws]]
 
 
 def called(draw: Callable[[], Any]) -> list[Any]:
-    """Return the one id of a function."""
     return [draw()]
 
 
 def cut(client: uuidd_client.Client, kind: Kind) -> list[bytes]:
-    """Return ids that were made in one piece."""
     packed = client.make(kind, 5, "bytes")
     size = len(packed) // 5
     return [packed[at : at + size] for at in range(0, len(packed), size)]
@@ -118,7 +116,6 @@ def cloned(draw: Draws, time: Time | Clock, signal: Callable[[], object]) -> tup
 
 
 def is_socket(descriptor: int) -> bool:
-    """Whether a descriptor, which may be closed, is a socket."""
     try:
         return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
     except OSError:
@@ -126,7 +123,6 @@ def is_socket(descriptor: int) -> bool:
 
 
 def main(how: str, folder: Path) -> None:
-    """Print what came in both clones."""
     warnings.simplefilter("ignore")
     *where, signal = how.split(",")
     with ExitStack() as ends:

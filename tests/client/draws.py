@@ -48,7 +48,6 @@ def formed(kind: str, form: str, value: int, *, safe: bool = True) -> Any:
 
 
 def seen(id: Any) -> Any:
-    """Return an id as ``formed`` gives it."""
     return (id, id.is_safe) if isinstance(id, UUID) else id
 
 
@@ -91,7 +90,6 @@ def check_draws(name: str, kind: str, seed: int, count: int) -> None:
 
 
 def main() -> int:
-    """Compare them; 0 if all are the same."""
     parser = argparse.ArgumentParser(prog="python -m tests.client.draws", description=__doc__)
     parser.add_argument("--count", type=int, default=300_000, metavar="N", help="ids of each kind")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="draw them from N")

@@ -139,6 +139,5 @@ def leasing(world: World, **settings: Any) -> Iterator[tuple[Server, Client]]:
 
 
 def lease(client: Client) -> None:
-    """Let *client* make the two requests after which it has a lease."""
     client.make("v1", 1)
     client.make("v7", 1)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import signal
 import warnings
 from collections.abc import Callable
 
-from tests.client.forking import SIGCHLD, SYS_CLONE
+SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 
 
 def raw_fork() -> int:
     """Fork by a system call, of which Python knows nothing; give what os.fork does."""
     # PyDLL, so that the child is born with the GIL.
     libc = ctypes.PyDLL(None, use_errno=True)
-    return int(libc.syscall(SYS_CLONE[platform.machine()], SIGCHLD, 0, 0, 0, 0))
+    return int(libc.syscall(SYS_CLONE[platform.machine()], signal.SIGCHLD, 0, 0, 0, 0))
 
 
 def of_child(make: Callable[[], bytes]) -> bytes:

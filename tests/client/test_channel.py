@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import SafeUUID
 
+import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.client.fakes import (
+    NO_LEASE,
     START,
+    Answer,
     Server,
     Time,
     gives,
@@ -28,7 +29,7 @@ from tests.client.fakes import (
     wanted,
 )
 from tests.client.lanes import Lanes, World, lease, leasing
-from tests.kinds import LEASED, SECOND, STEADY, TIMED, UNLEASED, tick
+from tests.kinds import LEASED, SECOND, TIMED, UNLEASED, tick
 from tests.rig import until
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.timeline import MAX_BLOCK
@@ -36,14 +37,12 @@ from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange, life
 from uuidd_client.channel import (
-    AT_ONCE,
     MAX_EMPTY,
     NO_LEASE_SECONDS,
     RETRY_SECONDS,
     TELL_TICKS,
     Channel,
     Settings,
-    _Supply,
 )
 from uuidd_client.client import Channels
 from uuidd_client.cutter import Cutter
@@ -56,9 +55,6 @@ pytestmark = pytest.mark.usefixtures("implementation")
 
 TICK = 1e-7
 HOUR, YEAR = 3600 * SECOND, 365 * 86400 * SECOND
-
-
-# --- which source serves
 
 
 @pytest.mark.parametrize("second", LEASED)
@@ -77,43 +73,22 @@ def test_the_first_request_is_for_a_block_and_the_second_for_a_lease(
 
 @pytest.mark.parametrize("kind", UNLEASED)
 def test_kinds_without_a_lane_ask_for_no_lease(world: World, time: Time, kind: Kind) -> None:
-    """However often they ask for a block."""
     with world.server() as server, Client(world.path, max_age=0, _clock=time) as client:
         client.make(kind, 5)
         assert (server.asked, len(server.requests)) == (0, 5)
 
 
 def test_one_lease_serves_all_kinds(world: World, time: Time) -> None:
-    """Over one connection, without another request."""
     with leasing(world) as (server, client):
         for kind in LEASED:
             client.make(kind, 5)  # type: ignore[call-overload]  # any kind
         assert (server.asked, server.requests, server.connections) == (1, [], 1)
 
 
-def test_a_refused_lease_is_asked_for_once_a_second(path: Path, time: Time, lanes: Lanes) -> None:
-    """Blocks serve meanwhile."""
-    lanes.refusing = True
-    asked = []
-    with (
-        Server(path, grants(), lanes.answered) as server,
-        Client(path, max_age=0, _clock=time) as client,
-    ):
-        for _ in range(31):
-            client.make("v1", 1)
-            asked.append(server.asked)
-            time.move(NO_LEASE_SECONDS / 10)
-        assert asked == [0] + [1] * 10 + [2] * 10 + [3] * 10
-        lanes.refusing = False
-        time.move(NO_LEASE_SECONDS)
-        server.requests.clear()
-        client.make("v1", 1)
-        assert not server.requests
-
-
 @pytest.mark.parametrize(
     ("said", "seconds"),
     [
+        (NO_LEASE, NO_LEASE_SECONDS),
         ("no_lease: all 240 lanes are leased; ask again in 12.3 s", 12.3),
         ("no_lease: no lease before UTC; ask again in 0.2 s", NO_LEASE_SECONDS),
         ("no_lease: none; ask again in 1e9 s", NO_LEASE_SECONDS),
@@ -139,7 +114,6 @@ def test_a_lease_is_asked_for_when_the_daemon_says(
 
 
 def test_a_lease_that_has_ended_is_followed_by_another(world: World, time: Time) -> None:
-    """Under a lane of its own, after a call that a block serves."""
     with leasing(world) as (server, client):
         (before,) = client.make("v1", 1)
         time.move(NO_LEASE_SECONDS)
@@ -225,7 +199,6 @@ def test_no_tick_before_the_lease_is_used(world: World, time: Time) -> None:
 
 
 def test_a_lease_that_begins_later_is_kept_until_then(world: World, time: Time) -> None:
-    """Blocks serve meanwhile."""
     with world.server() as server, Client(world.path, max_age=0, _clock=time) as client:
         world.lanes.begin = time.utc + SECOND
         lease(client)
@@ -237,7 +210,6 @@ def test_a_lease_that_begins_later_is_kept_until_then(world: World, time: Time) 
 
 
 def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(world: World, time: Time) -> None:
-    """The error of a block, which cannot hold it either, says so."""
     with leasing(world, fallback=False) as (server, client):
         time.utc = TIMES["ksuid"].end - 1
         world.lanes.words[HORIZON_AT] = time.utc + HOUR
@@ -251,7 +223,6 @@ def test_a_time_past_the_field_of_a_kind_is_not_made_of_the_lane(world: World, t
 def test_a_time_before_the_field_of_a_kind_is_not_made_of_the_lane(
     world: World, time: Time
 ) -> None:
-    """Of KSUIDs it begins in 2014."""
     time.utc, world.lanes.begin = TIMES["ksuid"].epoch - SECOND, 0
     with world.server(), Client(world.path, fallback=False, max_age=0, _clock=time) as client:
         lease(client)
@@ -259,9 +230,6 @@ def test_a_time_before_the_field_of_a_kind_is_not_made_of_the_lane(
             client.make("ksuid", 1)
         time.move(1)
         assert client.make("ksuid", 1)
-
-
-# --- what the daemon is told
 
 
 def told(server: Server, client: Client) -> int:
@@ -303,12 +271,8 @@ def test_after_a_restart_the_next_daemon_is_told_again_and_again(
     assert found == [1, 2, 3, 4]
 
 
-# --- the age of an id
-
-
 @pytest.mark.parametrize("kind", TIMED)
 def test_without_any_age_each_id_is_asked_for(path: Path, time: Time, kind: Kind) -> None:
-    """Nothing is kept for the next one. Of three ticks, one has a place for a Snowflake."""
     count = 3 if kind == "snowflake" else 1
     blocks = gives(*((count * number, count) for number in range(5)))
     with Server(path, blocks) as server, Client(path, max_age=0, _clock=time) as client:
@@ -322,7 +286,6 @@ def test_without_any_age_each_id_is_asked_for(path: Path, time: Time, kind: Kind
 def test_with_a_lease_and_without_any_age_each_id_has_its_own_reading_of_utc(
     world: World, time: Time, kind: Kind
 ) -> None:
-    """Those of a list too; none costs a round trip."""
     with leasing(world, max_age=0) as (server, client):
         draw, time.step = client.factory(kind), 1
         for make in (lambda: [draw()], lambda: client.make(kind, 3)):
@@ -361,40 +324,23 @@ def test_a_block_is_used_until_it_is_too_old(
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
-@pytest.mark.parametrize("count", [10, 1000, 1_000_000])
+@pytest.mark.parametrize(
+    ("count", "waits"), [(10, False), (1000, False), (100_000, False), (1_000_000, True)]
+)
 def test_a_list_of_a_lane_is_of_the_latest_ticks(
-    world: World, time: Time, kind: Kind, count: int
+    world: World, time: Time, kind: Kind, count: int, waits: bool
 ) -> None:
-    """It rises, is not of the future, and no older than max_age."""
     with leasing(world) as (server, client):
         begun = time.utc
         made = client.make(kind, count, form="bytes")
         assert not server.requests
+    assert (time.utc > begun) is waits
     ids = [made[at : at + 16] for at in range(0, 16 * count, 16)]
     assert len(set(ids)) == count
     ticks = [tick(kind, id) for id in (ids[0], *ids[:: count // 10], ids[-1])]
     assert ticks == sorted(ticks)
     assert begun - SECOND // 10 <= ticks[0]
     assert ticks[-1] <= time.utc
-
-
-def test_a_long_list_is_made_at_once_of_ticks_that_have_passed(world: World, time: Time) -> None:
-    """And without the daemon."""
-    with leasing(world) as (server, client):
-        begun = time.utc
-        assert len(client.make("v6", 100_000)) == 100_000
-        assert (time.utc, server.requests) == (begun, [])
-
-
-# --- how much is asked for
-
-
-def test_the_first_request_is_for_64_ticks(path: Path, time: Time) -> None:
-    """They are 6.4 us of the host's time, and spare a burst of ids the second round trip."""
-    with Server(path, gives((0, 64))) as server, Client(path, _clock=time) as client:
-        for _ in range(64):
-            client.uuid7()
-        assert wanted(server) == [64]
 
 
 @pytest.mark.parametrize(
@@ -406,6 +352,7 @@ def test_the_first_request_is_for_64_ticks(path: Path, time: Time) -> None:
         (0.1, 5000, 5000),
         # What is wanted at once is used up at once: 0.9 of max_age.
         (0.01, 1_000_000, 90_000),
+        # No more than a daemon gives.
         (60.0, 5_000_000, MAX_BLOCK),
         (0.0, 1000, 1),
     ],
@@ -413,17 +360,73 @@ def test_the_first_request_is_for_64_ticks(path: Path, time: Time) -> None:
 def test_a_request_is_for_what_is_needed_and_for_what_max_age_allows(
     path: Path, time: Time, max_age: float, count: int, asked: int
 ) -> None:
-    """But for no more than a daemon gives."""
-    with Server(path, gives()) as server:
-        client = Client(path, fallback=False, max_age=max_age, _clock=time)
-        with pytest.raises(DaemonUnavailable):
-            client.make("v1", count)
-        assert wanted(server) == [asked]
-        client.close()
+    with (
+        Server(path, gives()) as server,
+        Client(path, fallback=False, max_age=max_age, _clock=time) as client,
+        pytest.raises(DaemonUnavailable),
+    ):
+        client.make("v1", count)
+    assert wanted(server) == [asked]
+
+
+def latest(time: Time) -> Answer:
+    """Return an answer that gives the latest ticks, as many as are asked for, steady ones once."""
+    steady = 0
+
+    def answer(request: bytes) -> bytes:
+        nonlocal steady
+        timeline, count, *_ = msgpack.unpackb(request)[3]
+        first = time.utc - START - count + 1
+        if timeline != "utc":
+            first = max(first, steady)
+            steady = first + count
+        return result(request, granted(first, count))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("bursts", "learnt"),
+    # Once one was seen, there is room for the next, and for half as much again.
+    [([20] * 10, 0), ([100, 100, 133, 50, 50], 1), ([5000, 5000, 6666, 2500, 2500], 1)],
+    ids=["few", "hundred", "thousands"],
+)
+@pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
+def test_a_burst_like_the_last_one_is_one_round_trip(
+    path: Path, time: Time, kind: Kind, bursts: list[int], learnt: int
+) -> None:
+    found = []
+    with Server(path, latest(time)) as server, Client(path, _clock=time) as client:
+        draw: Callable[[], object] = client.factory(kind)
+        for burst in bursts:
+            for _ in range(burst):
+                draw()
+                time.move(0.000_001)
+            found.append(len(server.requests))
+            server.requests.clear()
+            time.move(0.2)
+    assert found[learnt:] == [1] * (len(bursts) - learnt)
+
+
+@pytest.mark.parametrize("kind", TIMED)
+@pytest.mark.parametrize("step", [-3600 * SECOND, -1, SECOND // 5, 3600 * SECOND])
+def test_a_step_of_utc_ends_a_block(path: Path, time: Time, kind: Kind, step: int) -> None:
+    """In either direction: otherwise ids would tell times ahead of UTC, or long past."""
+    with Server(path, latest(time)) as server, Client(path, _clock=time) as client:
+        draws: list[Callable[[], Any]] = [client.factory(kind), lambda: client.make(kind, 1)[0]]
+        ids = [draw() for draw in draws * 2]
+        assert len(server.requests) == 1
+        time.utc += step
+        ids += [draw() for draw in draws * 2]
+        assert len(server.requests) == 2
+        # A clock that a test has frozen costs no request an id.
+        time.ticks += 3600 * SECOND
+        ids += [draw() for draw in draws * 2]
+        assert len(server.requests) == 2
+    assert len(set(ids)) == 12
 
 
 def test_what_is_missing_is_asked_for_at_once(path: Path, time: Time) -> None:
-    """However short the blocks are that come."""
     blocks = gives((0, 700), (700, 200), (900, 100))
     with Server(path, blocks) as server, Client(path, _clock=time) as client:
         client.make("flake", 1000)
@@ -433,7 +436,6 @@ def test_what_is_missing_is_asked_for_at_once(path: Path, time: Time) -> None:
 def test_a_block_that_was_used_up_in_time_is_followed_by_a_larger_one(
     path: Path, time: Time
 ) -> None:
-    """Up to half of what max_age allows, whatever time the answers take."""
     with Server(path, gives(*((1000 * n, 10) for n in range(12)))) as server:
         client = Client(path, fallback=False, max_age=0.0002, _clock=time)
         for _ in range(120):
@@ -445,36 +447,12 @@ def test_a_block_that_was_used_up_in_time_is_followed_by_a_larger_one(
 def test_after_a_pause_there_is_room_for_half_as_much_again_as_before_it(
     path: Path, time: Time
 ) -> None:
-    """However little that was, a block is no smaller than the smallest."""
     blocks = gives(*((SECOND * number, 2000) for number in range(3)))
     with Server(path, blocks) as server, Client(path, _clock=time) as client:
         for count in (1000, 1, 1):
             client.make("flake", count)
             time.move(1)
         assert wanted(server) == [1000, 1500, 64]
-
-
-@given(
-    st.floats(0, 2),
-    st.lists(st.tuples(st.integers(1, 2000), st.floats(0, 1)), min_size=1, max_size=5),
-)
-def test_sizes_are_within_bounds(max_age: float, steps: list[tuple[int, float]]) -> None:
-    """Whatever was used, a request is for 1 to a million ticks, and never outlives max_age."""
-    time = Time(10)
-    supply = _Supply(
-        "flake", Settings("", False, max_age, 1.0, time, Cutter, shared=True), life.current()
-    )
-    age = int(max_age * SECOND)
-    for needed, pause in steps:
-        size = supply.size(time.utc, needed, age)
-        assert 1 <= size <= MAX_BLOCK
-        assert size == 1 or size <= max_age * SECOND * AT_ONCE
-        supply.first, supply.end, supply.until = time.utc, time.utc + size, time.utc + age - size
-        supply.cutter.raise_to(time.utc + min(needed, size))
-        time.move(pause)
-
-
-# --- answers that no id can be made of
 
 
 def test_a_block_without_a_place_is_followed_by_another(path: Path, time: Time) -> None:
@@ -484,7 +462,6 @@ def test_a_block_without_a_place_is_followed_by_another(path: Path, time: Time) 
 
 
 def test_a_daemon_whose_blocks_have_no_place_is_given_up(path: Path, time: Time) -> None:
-    """A Snowflake is not waited for without an end; the error says why."""
     with (
         Server(path, gives(*[(1, 1)] * 100)) as server,
         Client(path, _clock=time) as client,
@@ -509,7 +486,6 @@ def test_a_daemon_whose_blocks_have_no_place_is_given_up(path: Path, time: Time)
 def test_a_time_that_the_kind_cannot_hold_is_named(
     path: Path, time: Time, kind: Kind, years: int, words: str
 ) -> None:
-    """With the times that it can hold; nothing is made."""
     time.utc += years * YEAR
     with Server(path, gives((years * YEAR, 3))), Client(path, _clock=time) as client:
         with pytest.raises(TimeOutOfRange, match=words) as caught:
@@ -520,7 +496,6 @@ def test_a_time_that_the_kind_cannot_hold_is_named(
 def test_a_time_that_the_kind_cannot_hold_is_not_made_without_a_daemon(
     path: Path, time: Time
 ) -> None:
-    """As where the clock was never set."""
     time.utc -= 11 * YEAR
     with pytest.raises(TimeOutOfRange, match="a ksuid holds times from"):
         Client(path, _clock=time).ksuid()
@@ -528,41 +503,19 @@ def test_a_time_that_the_kind_cannot_hold_is_not_made_without_a_daemon(
 
 @pytest.mark.parametrize("kind", ["snowflake", "ksuid"])
 def test_a_daemon_whose_time_no_id_can_hold_is_wrong(path: Path, time: Time, kind: Kind) -> None:
-    """Where UTC here is one that ids can hold. Its next answer is used."""
     with Server(path, gives((130 * YEAR, 3), (0, 3))), Client(path, _clock=time) as client:
         with pytest.raises(DaemonUnavailable, match="an unusable answer: the time is 2153-"):
             client.make(kind, 1)
         assert client.make(kind, 1)
 
 
-def test_a_page_that_tells_of_a_clone_each_time_is_given_up(world: World, time: Time) -> None:
-    """A call is not begun again without an end."""
-
-    def cloned(request: bytes) -> bytes:
-        world.lanes.renew()
-        return result(request, granted(0, 1))
-
-    with (
-        Server(world.path, cloned, greeting=[world.lanes.fd]),
-        Client(world.path, fallback=False, _clock=time) as client,
-        pytest.raises(DaemonUnavailable, match="its page told of 100 clones in one call"),
-    ):
-        client.uuid7()
-
-
-# --- where the daemon has no answer
-
-
 def refusing(request: bytes) -> bytes:
-    """Refuse a request."""
     return refused(request, "unavailable: the disk is full")
 
 
 def test_a_daemon_that_refused_is_not_asked_for_a_quarter_of_a_second(
     path: Path, time: Time
 ) -> None:
-    """Counted from the end of the request, however long that took."""
-
     def slow(request: bytes) -> bytes:
         time.move(5)
         return refusing(request)
@@ -645,8 +598,6 @@ def test_without_fallback_a_refusal_is_raised_again_meanwhile(
 
 
 def test_what_is_refused_to_one_timeline_is_given_to_the_others(path: Path, time: Time) -> None:
-    """What becomes of one timeline says nothing of another."""
-
     def answer(request: bytes) -> bytes:
         return refusing(request) if b"steady" in request else result(request, granted(0, 64))
 
@@ -663,29 +614,27 @@ def test_each_id_of_a_list_is_marked_by_its_own_block(path: Path, time: Time) ->
     assert [id.is_safe for id in made] == [SafeUUID.safe] * 2 + [SafeUUID.unknown] * 2
 
 
-@pytest.mark.parametrize("kind", STEADY)
-def test_steady_kinds_fall_back(path: Path, time: Time, kind: Kind) -> None:
-    """Random bits, or a random node, tell their ids apart."""
-    assert len(set(Client(path, _clock=time).make(kind, 10))) == 10
-
-
 def test_snowflakes_have_no_fallback(path: Path, time: Time) -> None:
-    """Without the daemon there is no worker number."""
     with pytest.raises(DaemonUnavailable, match="No such file"):
         Client(path, _clock=time).snowflake()
 
 
+def test_a_page_that_tells_of_a_clone_each_time_is_given_up(world: World, time: Time) -> None:
+    def cloned(request: bytes) -> bytes:
+        world.lanes.renew()
+        return result(request, granted(0, 1))
+
+    with (
+        Server(world.path, cloned, greeting=[world.lanes.fd]),
+        Client(world.path, fallback=False, _clock=time) as client,
+        pytest.raises(DaemonUnavailable, match="its page told of 100 clones in one call"),
+    ):
+        client.uuid7()
+
+
 def test_v4_asks_nobody(path: Path, time: Time) -> None:
-    """It is random, and made here."""
     client = Client(path, fallback=False, _clock=time)
     assert len({client.factory("v4")(), *client.make("v4", 10_000)}) == 10_001
-
-
-# --- a clock that stands still
-
-
-def _only_elapse(time: Time, ticks: int) -> None:
-    time.ticks += ticks
 
 
 @pytest.mark.parametrize("kind", TIMED)
@@ -693,7 +642,6 @@ def _only_elapse(time: Time, ticks: int) -> None:
 def test_a_clock_that_stands_still_holds_nobody_up(
     path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, there: bool
 ) -> None:
-    """With a daemon whose clock goes on, and without one; and no id comes twice."""
     if not there and kind == "snowflake":
         return
     time = Time(10)
@@ -706,16 +654,14 @@ def test_a_clock_that_stands_still_holds_nobody_up(
         found = [client.make(kind, 1)[0] for _ in range(2)]
         time.move(1)
         # From now on, only what is elapsed goes on.
-        monkeypatch.setattr(time, "_move", partial(_only_elapse, time))
+        utc = time.utc
+        monkeypatch.setattr(Time, "utc", property(lambda _: utc, lambda *_: None), raising=False)
         draw = client.factory(kind)
         for _ in range(20):
             found.append(draw())
             world.ahead += 1000
         found += client.make(kind, 200)
     assert len(set(found)) == len(found)
-
-
-# --- calls that interrupt another
 
 
 class Interrupted(dict[life.Life, Channel]):
@@ -732,10 +678,13 @@ class Interrupted(dict[life.Life, Channel]):
         return found
 
 
+def settings_of(path: Path) -> Settings:
+    return Settings(str(path), True, 0.1, 1.0, SYSTEM_CLOCK, Cutter, shared=True)
+
+
 def test_a_handler_that_makes_the_channel_of_a_life_first_leaves_it(path: Path) -> None:
     """Otherwise the next call would begin anew, before ids that were made already."""
-    settings = Settings(str(path), True, 0.1, 1.0, SYSTEM_CLOCK, Cutter, shared=True)
-    channels = Channels(lambda alive, former: Channel(settings, alive, former))
+    channels = Channels(partial(Channel, settings_of(path)))
     found: list[Channel] = []
     channels.made = Interrupted(lambda: channels.call(found.append))
     channels.call(found.append)
@@ -743,12 +692,19 @@ def test_a_handler_that_makes_the_channel_of_a_life_first_leaves_it(path: Path) 
     assert found == [found[0]] * 3
 
 
+def test_requests_of_a_call_that_interrupts_another_count_too(path: Path) -> None:
+    channel = Channel(settings_of(path), life.current())
+    with Server(path, grants()):
+        channel.in_turn(lambda _: channel.make("v7", "uuid", 1))
+        assert channel.stats().blocks == 1
+        channel.close()
+
+
 def test_a_call_that_interrupts_another_leaves_the_log_to_it(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A line is logged without a lock: who handles it may wait for one that another call has."""
-    settings = Settings(str(path), True, 0.1, 1.0, SYSTEM_CLOCK, Cutter, shared=True)
-    channel = Channel(settings, life.current())
+    channel = Channel(settings_of(path), life.current())
 
     def interrupted(_: Channel) -> None:
         channel.make("v7", "uuid", 1)

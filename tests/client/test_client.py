@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import itertools
 import json
 import os
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -19,130 +17,76 @@ from uuid import UUID, SafeUUID
 
 import pytest
 
-from tests.client import beside_util_linux, threading_and_forking
-from tests.client.fakes import Server, granted, grants, result
+from tests.client import beside_util_linux
+from tests.client.fakes import Server, grants
 from tests.rig import Daemon
 from tests.tools import in_private_mounts, need
 from uuidd_client import Client, DaemonUnavailable
 
 if TYPE_CHECKING:
-    pass
+    from uuidd_client.client import Kind
+
+
+import freezegun
+
+from tests.client import travelling
+from tests.client.lanes import Clock, World
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
 PATIENCE = 60.0
 
 
-def test_few_requests_serve_many_ids(daemon: Daemon) -> None:
-    """Blocks grow with demand, so that drawing one by one is no round trip each."""
+KIND, FORM = "it must be one of v1, v4, v6", "the forms of v1 are uuid, text, bytes"
+COUNT, PATH = "it must be an int", "it must be a path: a str or an os"
+FINITE, SECONDS = "it must be a finite number of sec", "it must be a number of seconds"
+HUGE = "<int too long to show>"
 
-    def requests() -> int:
-        return int(daemon.call("status")["requests"]["rpc"]["requests"])
-
-    with Client(daemon.socket, fallback=False, timeout=10) as client:
-        before = requests()
-        for _ in range(50_000):
-            client.uuid1()
-        assert requests() - before < 1000
-
-
-SECONDS = "it must be a number of seconds"
-
-WRONG: list[tuple[Callable[..., object], tuple[object, ...], type[Exception], str]] = [
-    (Client.make, ("v9", 1), ValueError, "kind is 'v9'; it must be one of v1, v4, v6"),
-    (Client.make, ("", 1), ValueError, "kind is ''; it must be one of v1, v4, v6"),
-    (Client.make, (["v1"], 1), ValueError, r"kind is \['v1'\]; it must be one of v1, v4, v6"),
-    (Client.make, (10**5000, 1), ValueError, "kind is <int too long to show>; it must be one of"),
-    (
-        Client.make,
-        ("v1", 1, "hex"),
-        ValueError,
-        "form is 'hex'; the forms of v1 are uuid, text, by",
-    ),
-    (Client.make, ("v1", 1, ["text"]), ValueError, r"form is \['text'\]; the forms of v1 are uuid"),
-    (Client.make, ("v1", -1), ValueError, "count is -1; it must be 0 or more"),
-    (Client.make, ("v1", -(10**5000)), ValueError, "count is <int too long to show>; it must be 0"),
-    (
-        Client.make,
-        ("v1", 10_000_001),
-        ValueError,
-        "count is 10000001; make returns 10000000 ids at most: .* iter, which has no",
-    ),
-    (
-        Client.make,
-        ("v1", 2**70),
-        ValueError,
-        "count is 1180591620717411303424; make returns 100000",
-    ),
-    (
-        Client.make,
-        ("v1", 10**5000),
-        ValueError,
-        "count is <int too long to show>; make returns 100",
-    ),
+WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
+    ("make", ("v9", 1), ValueError, f"kind is 'v9'; {KIND}"),
+    ("make", (["v1"], 1), ValueError, rf"kind is \['v1'\]; {KIND}"),
+    ("make", (10**5000, 1), ValueError, f"kind is {HUGE}; {KIND}"),
+    ("make", ("v1", 1, "hex"), ValueError, f"form is 'hex'; {FORM}"),
+    ("make", ("v1", 1, ["text"]), ValueError, rf"form is \['text'\]; {FORM}"),
+    ("make", ("v1", -1), ValueError, "count is -1; it must be 0 or more"),
+    ("make", ("v1", -(10**5000)), ValueError, f"count is {HUGE}; it must be 0 or more"),
+    ("make", ("v1", 10_000_001), ValueError, "count is 10000001; make returns 10000000 ids at"),
+    ("make", ("v1", 10**5000), ValueError, f"count is {HUGE}; make .* iter, which has no limit"),
     *(
-        (Client.make, ("v1", count), TypeError, f"count is {count!r}; it must be an int")
-        for count in (True, 1.0, "1", None)
+        ("make", ("v1", it), TypeError, f"count is {it!r}; {COUNT}")
+        for it in (True, 1.0, "1", None)
     ),
-    (Client.iter, ("v3",), ValueError, "kind is 'v3'"),
-    (
-        Client.iter,
-        ("v1", "hex"),
-        ValueError,
-        "form is 'hex'; the forms of v1 are uuid, text, bytes",
-    ),
+    ("iter", ("v3",), ValueError, f"kind is 'v3'; {KIND}"),
+    ("iter", ("v1", "hex"), ValueError, f"form is 'hex'; {FORM}"),
+    *(("Client", (it,), TypeError, f"socket is .*; {PATH}") for it in (5, 1.5, ["/run/s"])),
     *(
-        (Client, (socket,), TypeError, r"socket is .*; it must be a path: a str or an os")
-        for socket in (5, 1.5, ["/run/uuidd/request"])
-    ),
-    *(
-        (
-            Client,
-            (None, True, age),
-            ValueError,
-            f"max_age is {age!r}; it must be a finite number of sec",
-        )
+        ("Client", (None, True, age), ValueError, f"max_age is {age!r}; {FINITE}")
         for age in (-0.1, float("nan"), float("inf"))
     ),
-    (
-        Client,
-        (None, True, -(10**5000)),
-        ValueError,
-        "max_age is <int too long to show>; it must be",
-    ),
+    ("Client", (None, True, -(10**5000)), ValueError, f"max_age is {HUGE}; {FINITE}"),
     *(
-        (
-            Client,
-            (None, True, 0.1, timeout),
-            ValueError,
-            "timeout is .*; it must be a finite number of sec",
-        )
+        ("Client", (None, True, 0.1, timeout), ValueError, f"timeout is .*; {FINITE}")
         for timeout in (0.0, -1.0, float("nan"), float("inf"))
     ),
     *(
-        (Client, (None, True, *times), TypeError, f"{name} is .*; {SECONDS}")
-        for value in ("1", True, [1])
-        for name, times in (("max_age", (value,)), ("timeout", (0.1, value)))
+        ("Client", (None, True, it), TypeError, rf"max_age is .*; {SECONDS}")
+        for it in ("1", True, [1], None)
     ),
-    (Client, (None, True, None), TypeError, f"max_age is None; {SECONDS}"),
+    *(
+        ("Client", (None, True, 0.1, it), TypeError, f"timeout is .*; {SECONDS}")
+        for it in ("1", True, [1])
+    ),
 ]
 
 
 @pytest.mark.parametrize(("call", "arguments", "error", "words"), WRONG)
 def test_a_wrong_argument_is_refused_by_name_and_rule(
-    call: Callable[..., object], arguments: tuple[object, ...], error: type[Exception], words: str
+    call: str, arguments: tuple[Any, ...], error: type[Exception], words: str
 ) -> None:
-    """Before the first id, and before anything is asked of the daemon."""
-    given = arguments if call is Client else (Client("/nowhere", fallback=False), *arguments)
+    client = Client("/nowhere", fallback=False)
     with pytest.raises(error, match=words):
-        call(*given)
-
-
-def test_a_socket_is_a_path(daemon: Daemon) -> None:
-    """It may be text or a Path."""
-    for path in (daemon.socket, str(daemon.socket)):
-        with Client(path, fallback=False) as client:
-            client.uuid1()
+        (Client if call == "Client" else getattr(client, call))(*arguments)
 
 
 def test_nothing_is_connected_before_the_first_id() -> None:
@@ -150,10 +94,8 @@ def test_nothing_is_connected_before_the_first_id() -> None:
     Client("/nowhere/s", fallback=False).close()
 
 
-def test_close_hangs_up(tmp_path: Path) -> None:
-    """Also while blocks are left; the next id needs another connection."""
-    with Server(tmp_path / "s", grants()) as server:
-        client = Client(tmp_path / "s", max_age=0)
+def test_close_hangs_up(path: Path) -> None:
+    with Server(path, grants()) as server, Client(path, max_age=0) as client:
         client.uuid1()
         client.uuid1()
         assert server.connections == 1
@@ -161,35 +103,15 @@ def test_close_hangs_up(tmp_path: Path) -> None:
         client.close()
         client.uuid1()
         assert server.connections == 2
-        client.close()
 
 
-# --- who answers is no daemon
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n",
-        lambda _: None,
-        lambda request: result(request, granted(0, 0)),
-        lambda request: result(request, "a text"),
-        lambda request: b"\x94\x01\x4d" + result(request, granted(0, 1))[3:],
-    ],
-)
-def test_ids_go_on_beside_a_server_that_is_no_daemon(
-    tmp_path: Path, answer: Callable[[bytes], bytes | None]
-) -> None:
-    """No id is made of what is no answer, and nothing but DaemonUnavailable is raised."""
-    path = tmp_path / "s"
-    with Server(path, answer):
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
+def test_ids_go_on_beside_a_server_that_is_no_daemon(path: Path, said: bytes | None) -> None:
+    with Server(path, lambda _: said):
         with Client(path) as client:
             assert {id.is_safe for id in client.make("v1", 10)} == {SafeUUID.unknown}
         with Client(path, fallback=False) as client, pytest.raises(DaemonUnavailable):
             client.uuid1()
-
-
-# --- threads and signals
 
 
 class Alarm(Exception):
@@ -201,7 +123,6 @@ def _raise(_: int, __: FrameType | None) -> None:
 
 
 def test_a_signal_handler_may_end_a_call(tmp_path: Path) -> None:
-    """A call that waits is ended by what the handler raises, and other threads can go on."""
     path = tmp_path / "s"
     before = signal.signal(signal.SIGALRM, _raise)
     try:
@@ -222,157 +143,57 @@ def test_a_signal_handler_may_end_a_call(tmp_path: Path) -> None:
     assert [id.is_safe for id in found] == [SafeUUID.unknown]
 
 
-def test_calls_that_signals_broke_off_give_no_id_twice(daemon: Daemon) -> None:
-    """Wherever an exception comes, no id is given out again, and other threads can draw."""
+@pytest.mark.parametrize("kind", ["v6", "v7", "ulid", "snowflake"])
+def test_without_any_age_the_ids_of_all_clients_rise(daemon: Daemon, kind: Kind) -> None:
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(Client(daemon.socket, fallback=False, max_age=0, timeout=10))
+            for _ in range(4)
+        ]
+        # All Snowflakes of these centuries have 19 digits.
+        found = [next(client.iter(kind, "text")) for client in clients * 25]
+    assert found == sorted(set(found))
+
+
+@pytest.mark.system
+def test_util_linuxs_daemon_gives_safe_ids_in_bulk_and_no_status() -> None:
+    need("uuidgen")
+    # It is named as ours is.
+    path = "/usr/sbin/uuidd"
+    path = path if os.access(path, os.X_OK) else need("uuidd of util-linux")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.client.interrupted", str(daemon.socket)],
+        in_private_mounts(sys.executable, "-m", "tests.client.beside_util_linux", path),
         capture_output=True,
         check=True,
         timeout=PATIENCE,
         text=True,
     )
     told = json.loads(done.stdout)
-    assert told.pop("alarms") > 10
-    assert told == {"again": 0, "stuck": False}
+    status = told.pop("status")
+    assert status.endswith("as util-linux's does if it does not know the request")
+    # It takes a connection for each request.
+    assert told.pop("by_many") < 20
+    assert told.pop("by_one") < 200
+    assert told == dict.fromkeys(("distinct", "safe"), 2 * beside_util_linux.COUNT)
 
 
-# --- forks and processes
-
-
-@pytest.mark.parametrize("way", ["drawing", "locked", "locked-raw"])
-@pytest.mark.parametrize("served", [True, False])
-def test_no_id_comes_twice_when_a_thread_is_busy_at_the_fork(
-    daemon: Daemon, tmp_path: Path, way: str, served: bool
-) -> None:
-    """A child draws ids of its own, even if it was born with the lock held, and does not hang."""
-    path = daemon.socket if served else tmp_path / "absent"
-    folder = tmp_path / "drawn"
-    folder.mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "tests.client.threading_and_forking", way, str(folder)],
-        env={**os.environ, "UUIDD_SOCKET": str(path)},
-        check=True,
-        timeout=PATIENCE,
-    )
-    files = list(folder.iterdir())
-    ids = [id for file in files for id in file.read_text().split()]
-    assert len(files) == 1 + threading_and_forking.CHILDREN
-    assert len(ids) >= len(files) * 3 * threading_and_forking.EACH
-    assert len(set(ids)) == len(ids)
-
-
-@pytest.mark.process
-def test_a_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
-    """It closes the socket that it inherited, and does not hang up on its parent."""
-    path = tmp_path / "s"
-    program = (
-        "import os, sys; from uuidd_client import Client\n"
-        "client = Client(sys.argv[1], fallback=False, max_age=0)\n"
-        "client.uuid1()\n"
-        "if not (pid := os.fork()):\n"
-        "    client.uuid1()\n"
-        "    os._exit(len(os.listdir('/proc/self/fd')))\n"
-        "theirs = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
-        "client.uuid1()\n"
-        "sys.exit(theirs != len(os.listdir('/proc/self/fd')))\n"
-    )
-    with Server(path, grants()) as server:
-        subprocess.run([sys.executable, "-c", program, str(path)], check=True, timeout=PATIENCE)
-    assert (server.connections, len(server.requests)) == (2, 3)
-
-
-RISING = ("v6", "v7", "ulid", "snowflake")
-
-
-@pytest.fixture(scope="module")
-def drawn_in_turn(daemon: Daemon) -> dict[str, list[str]]:
-    """Four processes draw in turn, 100 ids of each of several kinds."""
-    command = [sys.executable, "-m", "tests.client.in_turn", str(daemon.socket)]
-    found: dict[str, list[str]] = {kind: [] for kind in RISING}
-    with contextlib.ExitStack() as stack:
-        processes = []
-        for _ in range(4):
-            process = stack.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            )
-            stack.callback(process.kill)
-            processes.append(process)
-        for kind, process in itertools.product(RISING, processes * 25):
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(f"{kind}\n")
-            process.stdin.flush()
-            found[kind].append(process.stdout.readline())
-    return found
-
-
-@pytest.mark.parametrize("kind", RISING)
-def test_without_any_age_the_ids_of_all_processes_rise(
-    drawn_in_turn: dict[str, list[str]], kind: str
-) -> None:
-    """Processes that draw in turn get ids in the order in which they asked."""
-    found = drawn_in_turn[kind]
-    assert len(found) == 100
-    # All Snowflakes of these centuries have 19 digits.
-    assert found == sorted(set(found))
-
-
-# --- util-linux's uuidd
-
-
-def util_linuxs_uuidd() -> str:
-    """Return the path of util-linux's uuidd, which is named as ours is."""
-    need("uuidgen")
-    path = "/usr/sbin/uuidd"
-    return path if os.access(path, os.X_OK) else need("uuidd of util-linux")
-
-
-@pytest.fixture(scope="module")
-def beside() -> dict[str, Any]:
-    """What came of drawing from util-linux's uuidd."""
-    done = subprocess.run(
-        in_private_mounts(
-            sys.executable, "-m", "tests.client.beside_util_linux", util_linuxs_uuidd()
-        ),
-        capture_output=True,
-        check=True,
-        timeout=PATIENCE,
-        text=True,
-    )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
-
-
-@pytest.mark.system
-def test_ids_of_util_linuxs_daemon_are_safe_and_distinct(beside: dict[str, Any]) -> None:
-    """It is a daemon that reserves what it gives, so its ids are as good."""
-    assert beside["distinct"] == beside["safe"] == 2 * beside_util_linux.COUNT
-
-
-@pytest.mark.system
-def test_util_linuxs_daemon_is_asked_in_bulk(beside: dict[str, Any]) -> None:
-    """It takes a connection for each request, so there are few of them."""
-    assert beside["by_many"] < 20
-    assert beside["by_one"] < 200
-
-
-@pytest.mark.system
-def test_util_linuxs_daemon_has_no_status(beside: dict[str, Any]) -> None:
-    """A user who asks for it is told why there is none."""
-    assert beside["status"].endswith("as util-linux's does if it does not know the request")
-
-
-def test_a_client_that_is_dropped_hangs_up_at_once(daemon: Daemon) -> None:
+def test_a_client_that_is_dropped_hangs_up_at_once(path: Path) -> None:
     """It is in no cycle of references, so no collector has to come first."""
+    gc.collect()
     gc.disable()
     try:
-        client = Client(daemon.socket, fallback=False)
-        client.uuid1()
-        [channel] = client._channels.made.values()
-        connection = weakref.ref(channel.connection)
-        del channel
-        del client
-        assert connection() is None
+        with Server(path, grants()):
+            client = Client(path, fallback=False)
+            draw, ids = client.factory("v7", "text"), client.iter("v1")
+            client.uuid1()
+            draw()
+            next(ids)
+            [channel] = client._channels.made.values()
+            gone = weakref.ref(channel.connection)
+            del client, channel
+            assert gone() is not None
+            del draw, ids
+            assert gone() is None
     finally:
         gc.enable()
 
@@ -408,3 +229,38 @@ def test_a_process_ends_without_a_word(daemon: Daemon, mode: str, program: str) 
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("tool", travelling.TOOLS)
+@pytest.mark.parametrize("served", [True, False])
+def test_a_clock_of_a_test_neither_holds_up_nor_repeats(
+    tool: str, served: bool, daemon: Daemon
+) -> None:
+    """Frozen, in the past, in the future and back: ids differ, and have the real time after it."""
+    socket = daemon.socket if served else "/nowhere/s"
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.client.travelling", tool, str(socket)],
+        capture_output=True,
+        check=True,
+        timeout=60,
+        text=True,
+    )
+    told: dict[str, Any] = json.loads(done.stdout)
+    drawn = len(travelling.KINDS) * 2 * travelling.EACH * 7
+    assert (told["again"], told["drawn"]) == (0, drawn)
+    assert told["longest"] < 10
+    assert all(abs(lag) < 60 * TICKS_PER_SECOND for lag in told["lags"][1::2])
+
+
+@pytest.mark.process
+def test_a_client_that_is_made_under_freezegun_uses_its_lease(tmp_path: Path) -> None:
+    with World(tmp_path / "s", Clock()).server() as server, freezegun.freeze_time("2030-01-01"):
+        client = Client(tmp_path / "s", fallback=False)
+        while not server.asked:
+            client.uuid7()
+        before = len(server.requests)
+        for _ in range(1000):
+            client.uuid7()
+        assert len(server.requests) < before + 100
+        client.close()

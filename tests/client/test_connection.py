@@ -1,15 +1,21 @@
+"""The client's connection: requests and answers, silence, pages and leases."""
+
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import gc
 import itertools
 import os
 import select
 import socket
+import subprocess
 import sys
+import tempfile
 import time as real_time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -34,11 +40,12 @@ from tests.client.fakes import (
     util_linux,
 )
 from tests.client.lanes import Lanes
-from uuidd.core.timeline import Block
+from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
 from uuidd_client import connection
-from uuidd_client.connection import MAX_FROM_LIBUUID, Connection
+from uuidd_client.connection import MAX_FROM_LIBUUID, Connection, Stream
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.lease import page_of
+from uuidd_client.lease import PAGE_BYTES, SEALS, Lease, Page, PageError, page_of
 from uuidd_client.life import Life, Over, Watch
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
@@ -47,11 +54,13 @@ PATIENCE = 10.0
 
 @contextlib.contextmanager
 def connect(
-    path: Path, timeout: float = PATIENCE, clock: ClientClock = SYSTEM_CLOCK
+    path: Path,
+    timeout: float = PATIENCE,
+    clock: ClientClock = SYSTEM_CLOCK,
+    life: Life | None = None,
 ) -> Iterator[Connection]:
-    """Return a connection that is closed in the end."""
     # A life of its own, which keeps no page of other tests.
-    found = Connection(str(path), timeout, clock=clock, life=Life())
+    found = Connection(str(path), timeout, clock=clock, life=life or Life())
     try:
         yield found
     finally:
@@ -75,22 +84,26 @@ def warnings_while_collected() -> Iterator[list[str]]:
 def served(
     path: Path, answer: Answer, clock: ClientClock = SYSTEM_CLOCK
 ) -> Iterator[tuple[Server, Connection]]:
-    """Return a server and a connection to it."""
     with Server(path, answer) as server, connect(path, clock=clock) as found:
         yield server, found
 
 
-# --- rpc
+def says(value: Any) -> Answer:
+    return lambda request: result(request, value)
 
 
-def test_a_block_is_what_the_daemon_says(path: Path) -> None:
-    with served(path, lambda request: result(request, granted(3, 4))) as (_, found):
-        assert found.take("utc", 4)[0] == Block(START + 3, 4, 5, NODE)
+STEADY = SteadyBlock(START + 3, 4, NODE, 5, 0)
 
 
-def test_a_block_for_snowflakes_has_the_daemons_worker_number(path: Path) -> None:
-    with served(path, lambda request: result(request, granted(3, 4) | {"worker": 7})) as (_, found):
-        assert found.take("snowflake", 4)[0].origin.worker == 7
+@pytest.mark.parametrize(
+    ("timeline", "block"),
+    [("utc", Block(START + 3, 4, 5, NODE)), ("steady", STEADY), ("snowflake", STEADY)],
+)
+def test_a_block_is_what_the_daemon_says(
+    path: Path, timeline: str, block: Block | SteadyBlock
+) -> None:
+    with served(path, says(granted(3, 4))) as (_, found):
+        assert found.take(timeline, 4)[0] == block
 
 
 @pytest.mark.parametrize("timeline", ["utc", "steady", "snowflake"])
@@ -98,55 +111,46 @@ def test_a_block_for_snowflakes_has_the_daemons_worker_number(path: Path) -> Non
 def test_a_take_says_whether_the_daemon_may_wait_for_its_disk(
     path: Path, timeline: str, wait: bool
 ) -> None:
-    """The request names the timeline too, and is a MessagePack-RPC one, as published."""
-    with served(path, lambda request: result(request, granted(3, 4))) as (server, found):
-        taken, _ = found.take(timeline, 4, wait=wait)
-        assert (taken.first, taken.count) == (START + 3, 4)
+    with served(path, says(granted(3, 4))) as (server, found):
+        found.take(timeline, 4, wait=wait)
     assert msgpack.unpackb(server.requests[0]) == [0, 1, "take", [timeline, 4, False, wait]]
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch, time: Time) -> list[float]:
+    """Return the seconds of each wait for an answer. A quarter of PATIENCE passes before each."""
+    found: list[float] = []
+
+    class Watched(connection.Stream):
+        def wait_for_bytes(self, seconds: float) -> None:
+            found.append(seconds)
+            time.move(PATIENCE / 4)
+            super().wait_for_bytes(PATIENCE if len(found) == 1 else 0)
+
+    monkeypatch.setattr(connection, "Stream", Watched)
+    return found
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(False, PATIENCE), (True, PATIENCE + 0.8)])
 def test_a_daemon_that_waits_has_its_own_time_for_that(
-    path: Path, monkeypatch: pytest.MonkeyPatch, wait: bool, seconds: float
+    path: Path, time: Time, waits: list[float], wait: bool, seconds: float
 ) -> None:
     """The time-out is for silence; what the daemon may wait for its disk comes on top."""
-    left: list[float] = []
-
-    class Watched(connection.Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            left.append(seconds)
-            super().wait_for_bytes(seconds)
-
-    monkeypatch.setattr(connection, "Stream", Watched)
-    with served(path, grants(), Time()) as (_, found):
+    with served(path, grants(), time) as (_, found):
         found.take("utc", 1, wait=wait)
-    assert left == [pytest.approx(seconds)]
+    assert waits == [pytest.approx(seconds)]
 
 
-def test_each_request_has_a_msgid_of_its_own(path: Path) -> None:
-    """So a late answer is not taken for the next one's, over the one connection of all calls."""
+@pytest.mark.parametrize("last", [0, (1 << 32) - 2])
+def test_each_request_has_a_msgid_of_its_own(path: Path, last: int) -> None:
+    """So a late answer is not taken for the next one's. After the highest msgid comes 0."""
     with served(path, grants()) as (server, found):
+        found._msgid = last
         for _ in range(20):
             found.take("utc", 1)
     assert server.connections == 1
-    assert len({msgpack.unpackb(request)[1] for request in server.requests}) == 20
-
-
-def test_msgids_wrap_around_after_32_bits(path: Path) -> None:
-    """After the highest msgid comes 0, for there is no higher one in the protocol."""
-    with served(path, grants()) as (server, found):
-        found._msgid = (1 << 32) - 2
-        found.take("utc", 1)
-        found.take("utc", 1)
-    assert [msgpack.unpackb(request)[1] for request in server.requests] == [(1 << 32) - 1, 0]
-
-
-def test_a_connection_that_broke_is_made_anew(path: Path) -> None:
-    with connect(path) as found:
-        for _ in range(2):
-            with Server(path, grants()) as server:
-                found.take("utc", 1)
-            assert server.connections == 1
+    sent = [msgpack.unpackb(request)[1] for request in server.requests]
+    assert sent == [(last + number) % (1 << 32) for number in range(1, 21)]
 
 
 def test_a_request_that_broke_off_is_sent_once_more(path: Path) -> None:
@@ -166,7 +170,6 @@ def test_an_answer_may_come_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> None:
-    """The daemon's own text is the cause, without characters that would move a cursor."""
     text = "unavailable: x\ny\x1b[2J" + 9999 * "z"
     with (
         served(path, lambda request: refused(request, text)) as (_, found),
@@ -180,7 +183,6 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
 
 
 def test_an_error_leaves_the_connection_open(path: Path) -> None:
-    """A daemon that refuses is there. Whether it may wait for its disk is the caller's choice."""
     with served(path, in_turn(lambda asked: refused(asked, "must_wait: x"), grants())) as (
         server,
         found,
@@ -192,54 +194,12 @@ def test_an_error_leaves_the_connection_open(path: Path) -> None:
     assert server.connections == 1
 
 
-NO_RESPONSES = [
-    b"HTTP/1.1 400 Bad Request\r\n\r\n",
-    b"\xc1",
-    b"\x00",
-    msgpack.packb([2, "hello", []]),
-    msgpack.packb([0, 1, "take", []]),
-    msgpack.packb([1, 1, None]),
-    msgpack.packb([1, 1, ["busy", "no room"], None]),
-    msgpack.packb([1, 1, b"busy: no room", None]),
-    msgpack.packb([1, 1, [1, 2], None]),
-    msgpack.packb([True, 1, None, granted(0, 1)]),
-    msgpack.packb([1, True, None, granted(0, 1)]),
-    msgpack.packb([1, 1.0, None, granted(0, 1)]),
-    msgpack.packb({}),
-    b"\x91" * 5000,
-    b"\xff" * 100_000,
-]
-
-NO_BLOCKS: list[Any] = [
-    None,
-    7,
-    "text",
-    [],
-    {},
-    granted(0, 0),
-    granted(0, -1),
-    granted(0, 1_000_001),
-    granted(-START - 1, 1),
-    granted((1 << 60) - START, 1),
-    granted(0, 1) | {"clock_seq": 1 << 14},
-    granted(0, 1) | {"clock_seq": -1},
-    granted(0, 1) | {"node": b"12345"},
-    granted(0, 1) | {"node": "123456"},
-    granted(0, 1) | {"first": 1.5},
-    granted(0, 1) | {"first": None},
-    granted(0, 1) | {"count": True},
-    {name: value for name, value in granted(0, 1).items() if name != "node"},
-]
-
-
-def says(value: Any) -> Answer:
-    """Return an answer with this result."""
-    return lambda request: result(request, value)
-
-
 UNUSABLE: list[tuple[str, Answer, str]] = [
-    *(("utc", lambda _, it=it: it, "") for it in NO_RESPONSES),
-    *(("utc", says(block), "") for block in NO_BLOCKS),
+    *(
+        ("utc", lambda _, it=it: it, "")
+        for it in (b"HTTP/1.1 400", b"\x91" * 5000, b"\xff" * 100_000)
+    ),
+    *(("utc", says(it), "") for it in (None, granted(0, 0))),
     *(
         ("utc", lambda _, it=it: msgpack.packb([1, it, None, granted(0, 1)]), "it is to another re")
         for it in (0, 2, 77)
@@ -254,50 +214,43 @@ UNUSABLE: list[tuple[str, Answer, str]] = [
         (timeline, says(granted(0, 1) | {"epoch": 1 << 48}), "a map is not a block")
         for timeline in ("steady", "snowflake")
     ),
+    *(("status", says(it), "it is not a map") for it in (None, 7, [1])),
 ]
 
 
-@pytest.mark.parametrize(("timeline", "answer", "words"), UNUSABLE)
+@pytest.mark.parametrize(("asked", "answer", "words"), UNUSABLE)
 def test_an_answer_that_cannot_be_is_unusable(
-    path: Path, timeline: str, answer: Answer, words: str
+    path: Path, asked: str, answer: Answer, words: str
 ) -> None:
     """No id is made of it, and the connection, which may be out of step, is given up."""
-    expected = f"uuidd at {path}: an unusable answer: {words}"
     with served(path, in_turn(answer, grants())) as (server, found):
-        with pytest.raises(DaemonUnavailable, match=expected):
-            found.take(timeline, 10)
+        call = found.status if asked == "status" else partial(found.take, asked, 10)
+        with pytest.raises(
+            DaemonUnavailable, match=f"uuidd at {path}: an unusable answer: {words}"
+        ):
+            call()
         found.take("utc", 1)
     assert server.connections == 2
 
 
-# --- no answer
-
-
-def dead(path: Path) -> Path:
-    """Leave a socket on which no process listens."""
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-    return path
-
-
 @pytest.mark.parametrize(
-    ("place", "cause"),
+    ("name", "cause"),
     [
-        (lambda path: path, "No such file"),
-        (dead, "Connection refused"),
-        (
-            lambda path: path.with_name("x" * 120),
-            r"the path has \d+ bytes, and a socket's at most 107",
-        ),
+        ("absent", "No such file"),
+        ("dead", "Connection refused"),
+        ("x" * 120, r"the path has \d+ bytes, and a socket's at most 107"),
     ],
 )
 def test_a_socket_that_cannot_be_reached_is_the_cause(
-    path: Path, place: Callable[[Path], Path], cause: str
+    tmp_path: Path, name: str, cause: str
 ) -> None:
-    tried = place(path)
-    with connect(tried) as found, pytest.raises(DaemonUnavailable, match=cause) as caught:
+    path = tmp_path / name
+    with socket.socket(socket.AF_UNIX) as listener:
+        if name == "dead":
+            listener.bind(str(path))
+    with connect(path) as found, pytest.raises(DaemonUnavailable, match=cause) as caught:
         found.take("utc", 1)
-    assert str(tried) in str(caught.value)
+    assert str(path) in str(caught.value)
     assert caught.value.reason != "silent"
 
 
@@ -332,18 +285,9 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
 
 
 def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, time: Time, waits: list[float]
 ) -> None:
     """A piece of an answer gives its sender no more time than was left."""
-    time, waits = Time(), []
-
-    class Watched(connection.Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            waits.append(seconds)
-            time.move(PATIENCE / 4)
-            super().wait_for_bytes(PATIENCE if len(waits) == 1 else 0)
-
-    monkeypatch.setattr(connection, "Stream", Watched)
     with (
         served(path, lambda _: b"\x94", time) as (_, found),
         pytest.raises(DaemonUnavailable, match="silent for"),
@@ -353,7 +297,6 @@ def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(
 
 
 def test_a_full_backlog_ends_with_the_time_out(path: Path) -> None:
-    """A daemon that accepts nobody any more cannot hold a caller in connect()."""
     time = Time()
     with contextlib.ExitStack() as stack:
         stack.enter_context(full_backlog(path))
@@ -378,59 +321,28 @@ def test_a_connection_that_the_collector_ends_is_no_leak(path: Path) -> None:
     assert not warned
 
 
-def test_a_connect_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> None:
-    """Wherever in it a signal handler's exception comes, the descriptor is closed."""
+@pytest.mark.parametrize(("call", "least"), [("_open", 5), ("close", 3)])
+def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
+    path: Path, call: str, least: int
+) -> None:
+    """What a broken hanging up has not closed is closed with the connection, with a warning."""
     with socket.socket(socket.AF_UNIX) as listener, warnings_while_collected() as warned:
-        listener.bind(str(path))
-        listener.listen(1000)
-        before = os.listdir("/proc/self/fd")
-        found = Connection(str(path), PATIENCE)
-        for at in itertools.count(1):
-            broken = break_off(found._open, at)
-            if broken is None:
-                break
-            del broken
-            found.close()
-            assert os.listdir("/proc/self/fd") == before
-        assert at > 5
-        found.close()
-    assert not warned
-
-
-def test_a_hanging_up_that_is_broken_off_anywhere_leaves_no_socket(path: Path) -> None:
-    """What is not closed then is closed with the connection."""
-    with socket.socket(socket.AF_UNIX) as listener, warnings_while_collected():
         listener.bind(str(path))
         listener.listen(1000)
         before = os.listdir("/proc/self/fd")
         for at in itertools.count(1):
             found = Connection(str(path), PATIENCE)
-            found._open()
-            broken = break_off(found.close, at)
+            if call == "close":
+                found._open()
+            broken = break_off(getattr(found, call), at)
+            if call == "_open":
+                found.close()
             if broken is None:
                 break
             del broken, found
             assert os.listdir("/proc/self/fd") == before
-        assert at > 3
-
-
-def test_a_connection_may_be_closed_while_it_is_closed(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In a fork's child the first calls of many threads close their parent's at once."""
-    with served(path, grants()) as (_, found):
-        found.take("utc", 1)
-        is_open = connection.Stream.is_open
-
-        def closing_meanwhile(self: connection.Stream) -> bool:
-            monkeypatch.setattr(connection.Stream, "is_open", is_open)
-            there = is_open(self)
-            found.close()
-            return there
-
-        monkeypatch.setattr(connection.Stream, "is_open", closing_meanwhile)
-        found.close()
-        found.take("utc", 1)
+        assert at > least
+    assert call == "close" or not warned
 
 
 def test_without_a_descriptor_left_the_error_says_so(
@@ -446,14 +358,25 @@ def test_without_a_descriptor_left_the_error_says_so(
         found.take("utc", 1)
 
 
-# --- util-linux's uuidd
+@pytest.mark.parametrize(
+    ("count", "said", "taken"),
+    [
+        (100, 100, 100),
+        # Its clock runs ahead by what it gives, so a large block is several.
+        (1_000_000, MAX_FROM_LIBUUID, MAX_FROM_LIBUUID),
+        # What a reply claims beyond the request was never reserved.
+        (10, 2_000_000_000, 10),
+    ],
+)
+def test_a_daemon_that_hangs_up_on_rpc_is_asked_in_libuuids_dialect(
+    path: Path, count: int, said: int, taken: int
+) -> None:
+    def answer(request: bytes) -> bytes | None:
+        return bulk_reply(START, said) if request[0] == 4 else None
 
-
-def test_a_daemon_that_hangs_up_on_rpc_is_asked_in_libuuids_dialect(path: Path) -> None:
-    """util-linux's uuidd closes on rpc; its block is that of the one UUID it answers with."""
-    with served(path, util_linux) as (server, found):
-        assert found.take("utc", 100)[0] == Block(START, 100, 9, NODE)
-    assert server.requests[-1] == b"\x04" + pack("=i", 100)
+    with served(path, answer) as (server, found):
+        assert found.take("utc", count)[0] == Block(START, taken, 9, NODE)
+    assert server.requests[-1] == b"\x04" + pack("=i", taken)
 
 
 def test_the_dialect_is_kept_for_a_minute(path: Path) -> None:
@@ -476,22 +399,7 @@ def test_a_daemon_that_closed_once_is_not_taken_for_util_linuxs(path: Path) -> N
     assert [request[0] for request in server.requests] == [0x94, 0x94]
 
 
-def test_no_more_is_asked_of_util_linux_than_its_clock_bears(path: Path) -> None:
-    """Its clock runs ahead by what it gives, so a large block is several."""
-    with served(path, util_linux) as (_, found):
-        assert found.take("utc", 1_000_000)[0].count == MAX_FROM_LIBUUID
-
-
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        pack("=i", -1),
-        pack("=i", 1 << 20),
-        pack("=i", 3) + b"123",
-        pack("=i", 20) + bytes(20),
-        pack("=i", 16) + bytes(16),
-    ],
-)
+@pytest.mark.parametrize("garbage", [pack("=i", -1), pack("=i", 20) + bytes(20)])
 def test_garbage_in_libuuids_dialect_is_an_unusable_answer(path: Path, garbage: bytes) -> None:
     """Who answered neither dialect well is not taken for util-linux's: rpc is tried first then."""
     answers = in_turn(*[lambda _: None] * 2, lambda _: garbage, grants())
@@ -502,26 +410,22 @@ def test_garbage_in_libuuids_dialect_is_an_unusable_answer(path: Path, garbage: 
     assert [request[0] for request in server.requests] == [0x94, 0x94, 4, 0x94]
 
 
-def test_who_hangs_up_on_both_dialects_is_no_daemon(path: Path) -> None:
-    with (
-        served(path, lambda _: None) as (_, found),
-        pytest.raises(DaemonUnavailable, match="closed the connection"),
-    ):
-        found.take("utc", 1)
-
-
-def test_util_linux_s_uuidd_has_no_status(path: Path) -> None:
-    with (
-        served(path, util_linux) as (_, found),
-        pytest.raises(DaemonUnavailable, match=f"uuidd at {path}: .*as util-linux's does"),
-    ):
-        found.status()
+@pytest.mark.parametrize(
+    ("answer", "call"),
+    [(lambda _: None, lambda found: found.take("utc", 1)), (util_linux, Connection.status)],
+    ids=["no daemon", "no status"],
+)
+def test_who_hangs_up_may_be_util_linuxs_daemon(
+    path: Path, answer: Answer, call: Callable[[Connection], object]
+) -> None:
+    words = f"uuidd at {path}: it closed the connection, as util-linux's does"
+    with served(path, answer) as (_, found), pytest.raises(DaemonUnavailable, match=words):
+        call(found)
 
 
 def test_a_call_after_an_interrupted_one_is_answered(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signal handler that raises costs its own call, not the next one's answer."""
     with served(path, grants()) as (_, found):
         found.take("utc", 1)
 
@@ -537,28 +441,6 @@ def test_a_call_after_an_interrupted_one_is_answered(
         assert found.take("utc", 1)[0].count == 1
 
 
-@pytest.mark.parametrize("answer", [None, 7, [1]])
-def test_a_status_that_is_not_a_map_is_an_unusable_answer(path: Path, answer: object) -> None:
-    with (
-        served(path, lambda request: result(request, answer)) as (_, found),
-        pytest.raises(DaemonUnavailable, match="an unusable answer: it is not a map"),
-    ):
-        found.status()
-
-
-def test_util_linux_grants_no_more_than_was_asked(path: Path) -> None:
-    """What a reply's count claims beyond the request was never reserved."""
-
-    def boast(request: bytes) -> bytes | None:
-        return bulk_reply(START, 2_000_000_000) if request[0] == 4 else None
-
-    with served(path, boast) as (_, found):
-        assert found.take("utc", 10)[0].count == 10
-
-
-# --- the page, and what a block says of it
-
-
 def giving(path: Path, greeting: list[int], **more: Any) -> Server:
     """Return a daemon that passes *greeting* with its first reply, and says *more* of a block."""
     return Server(path, lambda asked: result(asked, granted(0, 4) | more), greeting=greeting)
@@ -570,14 +452,17 @@ def over(watch: Watch) -> bool:
 
 
 @pytest.mark.parametrize("timeline", ["utc", "steady", "snowflake"])
-def test_a_block_is_watched_from_the_first_one_on(path: Path, lanes: Lanes, timeline: str) -> None:
-    """The page comes with it, in the same round trip; the next ones are of the same page."""
-    with giving(path, [lanes.fd]) as server, connect(path) as found:
-        watches = [found.take(timeline, 4)[1] for _ in range(2)]
+def test_blocks_and_the_life_are_watched_from_the_first_block_on(
+    path: Path, lanes: Lanes, timeline: str
+) -> None:
+    """So a clone ends also what is made without the daemon."""
+    life = Life()
+    with giving(path, [lanes.fd]) as server, connect(path, life=life) as found:
+        watches = [found.take(timeline, 4)[1] for _ in range(2)] + [life.watch]
         assert len(server.requests) == 2
-        assert list(map(over, watches)) == [False, False]
+        assert list(map(over, watches)) == [False] * 3
         lanes.renew()
-        assert list(map(over, watches)) == [True, True]
+        assert list(map(over, watches)) == [True] * 3
 
 
 @pytest.mark.parametrize("of", [0, 1])
@@ -596,64 +481,26 @@ def test_a_block_without_a_page_is_used_all_the_same(path: Path, passed: str) ->
     life = Life()
     with open(__file__, "rb") as file:
         greeting = [file.fileno()] if passed == "a file" else []
-        with giving(path, greeting, page_epoch=3):
-            found = Connection(str(path), PATIENCE, life=life)
+        with giving(path, greeting, page_epoch=3), connect(path, life=life) as found:
             block, watch = found.take("utc", 4)
-            assert block.count == 4
-            assert watch is life.watch
-            found.close()
+            assert (block.count, watch is life.watch) == (4, True)
     assert len(os.listdir("/proc/self/fd")) == before
-
-
-def test_a_page_is_passed_on_to_the_life(path: Path, lanes: Lanes) -> None:
-    """So a clone ends also what is made without the daemon."""
-    life = Life()
-    with giving(path, [lanes.fd]):
-        found = Connection(str(path), PATIENCE, life=life)
-        found.take("utc", 4)
-        found.close()
-    assert not life.over
-    lanes.renew()
-    assert life.over
-
-
-def test_connections_leave_no_descriptor_of_the_page_open(path: Path, lanes: Lanes) -> None:
-    """All of a process share the page of their daemon, one after another too."""
-    with giving(path, [lanes.fd]):
-        pages = []
-        for _ in range(5):
-            with connect(path) as found:
-                found.take("utc", 4)
-                pages.append(found.page)
-        assert len({id(page) for page in pages}) == 1
-
-
-# --- leases
 
 
 @contextlib.contextmanager
 def leasing(path: Path, lanes: Lanes) -> Iterator[tuple[Server, Connection]]:
-    """Return a server that leases *lanes*, and a connection to it."""
     with Server(path, grants(), lanes.answered) as server, connect(path) as found:
         yield server, found
 
 
-def test_another_lease_of_a_connection_is_of_the_same_page(path: Path, lanes: Lanes) -> None:
+def test_all_leases_of_a_connection_are_of_its_page(path: Path, lanes: Lanes) -> None:
     with leasing(path, lanes) as (server, found):
         first = found.lease()
         lanes.passed = []
         second = found.lease()
-        assert second.allows(START)
         assert (second.page is first.page, second.lane) == (True, first.lane + 1)
-        assert server.connections == 1
-
-
-def test_a_page_is_not_taken_for_the_next_daemons(path: Path, lanes: Lanes) -> None:
-    """The next connection has none until one is passed over it."""
-    with leasing(path, lanes) as (_, found):
-        found.lease()
+        assert (second.allows(START), server.connections) == (True, 1)
         found.close()
-        lanes.passed = []
         with pytest.raises(DaemonUnavailable, match="a lease came without its page"):
             found.lease()
 
@@ -671,7 +518,6 @@ def test_a_lease_without_its_page_is_given_back(path: Path, lanes: Lanes, number
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_lease_leaves_no_passed_descriptor_open(path: Path, lanes: Lanes, number: int) -> None:
-    """However many are passed: the mapping of the page, which is known here, has the only one."""
     page = page_of(os.dup(lanes.fd))
     with leasing(path, lanes) as (_, found):
         found.take("utc", 1)
@@ -690,25 +536,18 @@ LEASE = {
     "begin": START,
 }
 
+LIES: list[dict[str, Any]] = [
+    *({"lane": lane, "clock_seq": 3 << 8 | lane & 255} for lane in (15, -1)),
+    {"lane": 256, "clock_seq": 4 << 8},
+    *({"lane": lane} for lane in (21, True)),
+    {"clock_seq": 1 << 14 | 20},
+    *({"token": token} for token in (0, -1, None)),
+    *({"begin": begin} for begin in (1 << 60, -1)),
+    {"node": b"12345"},
+]
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        {"lane": 15, "clock_seq": 3 << 8 | 15},
-        {"lane": 256, "clock_seq": 4 << 8},
-        {"lane": -1, "clock_seq": 3 << 8 | 255},
-        {"lane": 21},
-        {"clock_seq": 1 << 14 | 20},
-        {"token": 0},
-        {"token": -1},
-        {"begin": 1 << 60},
-        {"begin": -1},
-        {"node": b"12345"},
-        {"lane": True},
-        {"token": None},
-    ],
-    ids=str,
-)
+
+@pytest.mark.parametrize("lie", LIES, ids=str)
 def test_a_lease_that_cannot_be_is_an_unusable_answer(
     path: Path, lanes: Lanes, lie: dict[str, Any]
 ) -> None:
@@ -720,23 +559,7 @@ def test_a_lease_that_cannot_be_is_an_unusable_answer(
         assert server.connections == 2
 
 
-@pytest.mark.parametrize(
-    "said",
-    ["no_lease: none is free", "unknown_method: no method is called 'lease'; there are make, take"],
-)
-def test_a_refused_lease_leaves_the_connection_open(path: Path, lanes: Lanes, said: str) -> None:
-    """The error has the code, and the daemon's words. An older daemon knows no leases."""
-    lanes.refusing, lanes.refusal = True, said
-    with leasing(path, lanes) as (server, found):
-        with pytest.raises(DaemonUnavailable, match=f"refused: {said}") as caught:
-            found.lease()
-        assert caught.value.code == said.partition(":")[0]
-        assert found.take("utc", 1)[0].count == 1
-        assert server.connections == 1
-
-
 def test_util_linux_s_uuidd_has_no_leases(path: Path) -> None:
-    """It hangs up; its blocks are asked for in its own protocol."""
     with Server(path, util_linux, lambda *_: False) as server, connect(path) as found:
         with pytest.raises(DaemonUnavailable, match="as util-linux's does"):
             found.lease()
@@ -748,8 +571,11 @@ def test_util_linux_s_uuidd_has_no_leases(path: Path) -> None:
         assert server.asked == asked
 
 
-def test_a_lease_may_be_closed_anywhere(path: Path, lanes: Lanes) -> None:
-    """As in a child whose signal handler draws: what is not there any more is not used."""
+@pytest.mark.parametrize(("call", "least"), [("lease", 20), ("close", 2)])
+def test_a_connection_may_be_closed_anywhere(
+    path: Path, lanes: Lanes, call: str, least: int
+) -> None:
+    """As in a fork's child, where a handler draws, or many threads close their parent's at once."""
     with leasing(path, lanes) as (_, found):
         for at in itertools.count(1):
             closed: list[int] = []
@@ -758,19 +584,17 @@ def test_a_lease_may_be_closed_anywhere(path: Path, lanes: Lanes) -> None:
                 closed.append(at)
                 found.close()
 
+            if call == "close":
+                found.take("utc", 1)
             with contextlib.suppress(DaemonUnavailable, Over):
-                come_between(found.lease, at, close)
+                come_between(getattr(found, call), at, close)
             found.close()
             if not closed:
                 break
-    assert at > 20
-
-
-# --- that ids are being made
+    assert at > least
 
 
 def test_the_daemon_is_told_that_ids_are_made(path: Path, lanes: Lanes) -> None:
-    """By a notification, which has no answer."""
     with leasing(path, lanes) as (server, found):
         found.lease()
         found.tell_in_use()
@@ -822,3 +646,210 @@ def test_a_silent_daemon_is_told_nothing(path: Path) -> None:
         with pytest.raises(DaemonUnavailable):
             found.take("utc", 1)
         assert server.told == 0
+
+
+ANSWER = b"answer"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Stream, socket.socket]]:
+    """Return a client's socket, and the daemon's end of it."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+        stream = Stream(Life())
+        stream.at_once(stream.connect, str(tmp_path / "s"))
+        daemon, _ = listener.accept()
+        with contextlib.closing(stream), daemon:
+            yield stream, daemon
+
+
+def unread(stream: Stream) -> bytes:
+    return stream.recv(100, socket.MSG_PEEK) if select.select([stream], [], [], 0)[0] else b""
+
+
+def test_a_child_leaves_the_answer_to_its_parent(pair: tuple[Stream, socket.socket]) -> None:
+    stream, daemon = pair
+    for at in itertools.count(1):
+        daemon.sendall(ANSWER)
+        left: list[bytes] = []
+
+        def fork(left: list[bytes] = left) -> None:
+            left.append(unread(stream))
+            # As the kernel does in a child.
+            stream.alive[0] = 0
+
+        try:
+            come_between(partial(stream.receive, 100, 10.0), at, fork)
+        except Over:
+            assert left == [ANSWER]
+            assert unread(stream) == ANSWER
+        else:
+            assert left in ([], [b""]), at
+        finally:
+            stream.alive[0] = 1
+        stream.setblocking(True)
+        if unread(stream):
+            stream.recv(100)
+        if not left:
+            break
+    assert at > 5
+
+
+def test_descriptors_are_passed_with_the_bytes(pair: tuple[Stream, socket.socket]) -> None:
+    stream, daemon = pair
+    with socket.socket() as one, socket.socket() as other:
+        socket.send_fds(daemon, [ANSWER], [one.fileno(), other.fileno()])
+        data, passed = stream.receive(100, 10.0)
+    assert data == ANSWER
+    assert len(passed) == 1
+    with socket.socket(fileno=passed[0]) as found:
+        assert not found.get_inheritable()
+
+
+@contextlib.contextmanager
+def memory(size: int = PAGE_BYTES, seals: int = SEALS, magic: int = PAGE_MAGIC) -> Iterator[int]:
+    """Memory that a daemon could pass."""
+    descriptor = os.memfd_create("page", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.write(descriptor, magic.to_bytes(8, sys.byteorder))
+        os.truncate(descriptor, size)
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def test_the_words_of_a_page_cannot_be_written_to(lanes: Lanes) -> None:
+    with pytest.raises(TypeError, match="read-only"):
+        Page(lanes.fd).words[HORIZON_AT] = 1
+
+
+def test_a_file_is_no_page() -> None:
+    """A daemon could shorten it, and end its readers by a signal.
+
+    A file of a tmpfs has seals, so there the error is another one.
+    """
+    words = "it cannot be mapped: Invalid argument|it has the seals 0x1 and 0 bytes"
+    with tempfile.TemporaryFile() as file, pytest.raises(PageError, match=words):
+        Page(file.fileno())
+
+
+NO_PAGES: list[tuple[dict[str, int], str]] = [
+    *(
+        ({"seals": SEALS & ~it}, f"it has the seals {SEALS & ~it:#x} and 4096 bytes; a page has at")
+        for it in (0x2, 0x4, 0x10)
+    ),
+    *(
+        ({"size": it}, f"0x16 and {it} bytes; a page has at least 0x16 and 4096")
+        for it in (0, PAGE_BYTES - 1, PAGE_BYTES + 1)
+    ),
+    *(
+        ({"magic": it}, f"it begins with {it:#x}, not 0x757569646c6e0001")
+        for it in (0, PAGE_MAGIC + 1)
+    ),
+]
+
+
+@pytest.mark.parametrize(("other", "words"), NO_PAGES, ids=str)
+def test_memory_with_another_seal_size_or_first_word_is_no_page(
+    other: dict[str, int], words: str
+) -> None:
+    with memory(**other) as descriptor, pytest.raises(PageError, match=words):
+        Page(descriptor)
+
+
+def test_a_closed_descriptor_is_no_page() -> None:
+    with memory() as descriptor:
+        pass
+    with pytest.raises(PageError, match="it cannot be mapped: Bad file descriptor"):
+        Page(descriptor)
+
+
+def test_a_refused_page_leaves_no_descriptor_open() -> None:
+    with memory(magic=0) as descriptor:
+        # What other tests have left goes first.
+        gc.collect()
+        before = os.listdir("/proc/self/fd")
+        with pytest.raises(PageError):
+            Page(descriptor)
+        gc.collect()
+        assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_page_is_let_go_with_its_descriptor(lanes: Lanes) -> None:
+    before = os.listdir("/proc/self/fd")
+    Page(lanes.fd)
+    gc.collect()
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.process
+def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
+    """A program that closes all descriptors, as daemons do, keeps the files that it opens then."""
+    program = (
+        "import fcntl, gc, os\n"
+        "from uuidd.server.page import Page as Written\n"
+        "from uuidd.core.timeline.page import MAGIC_AT, PAGE_MAGIC\n"
+        "from uuidd_client.lease import Page\n"
+        "written = Written()\n"
+        "written.words[MAGIC_AT] = PAGE_MAGIC\n"
+        "page = Page(written.fd)\n"
+        "before = os.listdir('/proc/self/fd')\n"
+        "os.closerange(3, 100)\n"
+        "mine = [os.open('/dev/null', os.O_RDONLY) for _ in range(20)]\n"
+        "del page\n"
+        "gc.collect()\n"
+        "for each in mine:\n"
+        "    os.fstat(each)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_all_connections_to_one_daemon_share_its_page(lanes: Lanes) -> None:
+    other = Lanes()
+    found = [page_of(os.dup(fd)) for fd in (lanes.fd, other.fd, lanes.fd)]
+    assert found[0] is found[2] is not found[1]
+    assert None not in found
+    other.close()
+
+
+def test_a_tick_before_the_horizon_is_allowed(lanes: Lanes) -> None:
+    lease = lanes.lease()
+    lanes.words[HORIZON_AT] = START + 10
+    assert [lease.allows(START + tick) for tick in (0, 9, 10, 11)] == [True, True, False, False]
+
+
+def test_the_horizon_is_read_before_the_token(lanes: Lanes) -> None:
+    """A horizon that was raised after the lease had ended does not count."""
+    lease = lanes.lease()
+
+    class Words(list[int]):
+        def __getitem__(self, at: int) -> int:  # type: ignore[override]  # no slice is read
+            # As if the daemon ran now.
+            lanes.revoke()
+            return lanes.words[at]
+
+    lease.words = Words()  # type: ignore[assignment]  # the daemon runs when it is read
+    assert not lease.allows(START)
+
+
+@pytest.mark.parametrize("token", [0, 7])
+def test_a_lease_has_ended_when_the_token_is_another(lanes: Lanes, token: int) -> None:
+    """A horizon that has passed does not end it: it may be raised."""
+    lease = lanes.lease()
+    found = [lease.allows(START)]
+    lanes.words[HORIZON_AT] = 0
+    found.append(lease.ended)
+    lanes.words[HORIZON_AT] = START + 1
+    lanes.words[TOKENS_AT + lease.lane] = token
+    found += [lease.ended, lease.allows(START)]
+    assert found == [True, False, True, False]
+
+
+def test_ids_of_a_lease_have_its_lane_node_and_clock_sequence(lanes: Lanes) -> None:
+    granted = lanes.grant()
+    origin = Lease(granted, lanes.page).origin
+    found = origin.lane, origin.node, origin.clock_seq
+    assert found == (granted.lane, granted.node, granted.clock_seq)
+    assert lanes.words[MAGIC_AT] == PAGE_MAGIC

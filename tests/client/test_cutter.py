@@ -1,28 +1,29 @@
-"""The rules by which a cutter makes an id, in C and in Python."""
+"""The rules by which a cutter makes an id, in C and in Python; the bits are those of kinds.py."""
 
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import mmap
 import os
 import resource
 import signal
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import pairwise
+from functools import partial
 from random import Random
-from types import FrameType
 from typing import Any
 from uuid import UUID, SafeUUID
 
 import pytest
 
 from tests import kinds
-from tests.client.cutters import BLOCK, LANE, PASSED, TOKEN, WAYS, Hand
+from tests.client.breaking import come_between
+from tests.client.cutters import BLOCK, CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand, core
+from tests.client.draws import EPOCH, bits, check_draws, formed, range_of, seen
 from tests.client.fakes import START
 from tests.client.raw import raw_fork
-from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED
+from tests.judge import assert_rising
+from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED, random_size
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client import cutter
@@ -38,11 +39,7 @@ Way = Callable[[Hand], list[UUID]]
 
 
 def ticks(ids: list[Any]) -> list[int]:
-    """Return the ticks of some v1."""
     return [kinds.tick("v1", id) for id in ids]
-
-
-# --- places
 
 
 @pytest.mark.parametrize("kind", TIMED)
@@ -56,7 +53,6 @@ def test_each_place_of_a_block_is_used_once_in_its_order(new: Any, kind: str) ->
 
 @EACH_WAY_AND_SOURCE
 def test_no_place_before_those_that_were_used_is_used(new: Any, way: Way) -> None:
-    """Whoever has used them: a former cutter, or another source."""
     hand = Hand(new).block()
     hand.cutter.raise_to(START + 9)
     assert ticks(way(hand)) == [START + 9]
@@ -65,21 +61,10 @@ def test_no_place_before_those_that_were_used_is_used(new: Any, way: Way) -> Non
 
 
 def test_what_was_used_does_not_fall(new: Any) -> None:
-    """Who raises it may know of less."""
     hand = Hand(new)
     hand.cutter.raise_to(5)
     hand.cutter.raise_to(3)
     assert hand.cutter.used == 5
-
-
-def test_the_next_source_begins_after_the_places_of_the_last(new: Any) -> None:
-    """Though its places begin before those. What is left of the last one is forgotten."""
-    hand = Hand(new).block(START, 10)
-    before = hand.ticks(3)
-    used = hand.cutter.used
-    hand.block(START - 5, 300)
-    assert before == [START, START + 1, START + 2]
-    assert hand.tick() == used < START + 10
 
 
 @pytest.mark.parametrize("form", ["uuid", "text"])
@@ -90,7 +75,8 @@ def test_kinds_and_forms_of_one_cutter_share_its_places(new: Any, form: str) -> 
     for _ in range(30):
         found += hand.ticks(1, "v1", "uuid") + hand.ticks(3, "v6", form)
         found += ticks(hand.many(2, form="bytes"))
-    assert all(one is not None and two is not None and one < two for one, two in pairwise(found))
+    assert None not in found
+    assert_rising(found)
 
 
 @EACH_WAY
@@ -106,26 +92,20 @@ def test_without_a_source_there_is_none(new: Any, way: Way) -> None:
 @EACH_WAY_AND_SOURCE
 @pytest.mark.parametrize("origin", [BLOCK, LANE])
 def test_an_id_has_the_origin_of_its_source(new: Any, way: Way, origin: Origin) -> None:
-    """It says where the places come from."""
     [id] = way(Hand(new).block(origin=origin))
     assert (id.clock_seq, id.node) == (origin.clock_seq, origin.node)
 
 
 @pytest.mark.parametrize("safe", [True, False])
 def test_a_uuid_has_the_mark_of_its_source(new: Any, safe: bool) -> None:
-    """Those of the fallback are not safe between processes."""
     hand = Hand(new).block(safe=safe)
     ids = [hand.one(), *hand.many(2)]
     assert {id.is_safe for id in ids} == {SafeUUID.safe if safe else SafeUUID.unknown}
 
 
-# --- when a source may be used
-
-
 @EACH_WAY
 @pytest.mark.parametrize("kind_of_source", ["block", "lane"])
 def test_a_source_is_used_in_its_span_of_utc(new: Any, way: Way, kind_of_source: str) -> None:
-    """Its end, and a step back to before its begin, end it."""
     hand = Hand(new)
     begin = hand.now
     getattr(hand, kind_of_source)(since=begin, until=begin + 20)
@@ -226,15 +206,11 @@ def test_a_source_is_replaced_as_a_whole(new: Any, way: Way) -> None:
     assert id.node == (1 if kinds.tick("v1", id) < START + 10 else 2)
 
 
-# --- draws in the middle of others
-
-
 @EACH_WAY_AND_SOURCE
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_draw_while_the_clock_is_read_has_a_place_of_its_own(
     new: Any, way: Way, kind: str
 ) -> None:
-    """As one of a signal handler."""
     hand = Hand(new)
     source = hand.source(START, START + 10)
     hand.cutter.source = source
@@ -251,7 +227,6 @@ def test_a_draw_while_the_clock_is_read_has_a_place_of_its_own(
 
 @pytest.mark.parametrize("way", ["one", "uuid", "bytes"])
 def test_a_draw_while_random_bytes_are_read_has_a_place_of_its_own(new: Any, way: str) -> None:
-    """Its place was used before the bytes are read, or after."""
     inner: list[int | None] = []
 
     def read(size: int) -> bytes:
@@ -265,78 +240,39 @@ def test_a_draw_while_random_bytes_are_read_has_a_place_of_its_own(new: Any, way
     assert {kinds.tick("v7", made), inner[0]} == {START, START + 1}
 
 
-@contextmanager
-def at_line(number: int, do: Callable[[], object]) -> Iterator[list[int]]:
-    """Call *do* before a line of the cutter in Python; the list has the lines until then."""
-    lines: list[int] = []
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != cutter.__file__:
-            return None
-        if event == "line":
-            lines.append(frame.f_lineno)
-            if len(lines) == number:
-                do()
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield lines
-    finally:
-        sys.settrace(before)
-
-
-def each_line(draw: Callable[[int], int]) -> bool:
-    """Call *draw* for each line that it goes through; return whether there is more than one."""
-    number = 1
-    while draw(number) >= number:
-        number += 1
-    return number > 2
-
-
 @EACH_WAY
 @pytest.mark.parametrize("kind_of_source", ["block", "lane"])
 @pytest.mark.parametrize("other", WAYS.values(), ids=WAYS)
-def test_a_draw_before_any_line_has_a_place_of_its_own(
-    new: Any, way: Way, kind_of_source: str, other: Way
+def test_a_draw_of_a_handler_anywhere_has_a_place_of_its_own(
+    way: Way, kind_of_source: str, other: Way
 ) -> None:
     """Of the cutter in Python. No handler comes into the middle of the one in C."""
-
-    def draws(number: int) -> int:
-        hand = Hand(new)
+    for at in itertools.count(1):
+        hand = Hand(cutter.Cutter)
         getattr(hand, kind_of_source)()
-        found = ticks([*way(hand), *way(hand)])
+        made = [*way(hand), *way(hand)]
         hand.now += 10
-        with at_line(number, lambda: found.extend(ticks(other(hand)))) as lines:
-            made = way(hand)
-        found += ticks(made)
+        inner: list[UUID] = []
+        made += come_between(partial(way, hand), at, lambda: inner.extend(other(hand)))  # noqa: B023
         hand.now += 10
-        found += ticks(way(hand))
+        found = ticks([*made, *inner, *way(hand)])
         assert len(set(found)) == len(found) >= 3
-        return len(lines)
-
-    assert each_line(draws) or new is not cutter.Cutter
-
-
-# --- lanes
+        if not inner:
+            break
+    assert at > 5
 
 
+@pytest.mark.parametrize(
+    ("max_age", "steps"), [(0.1, (MS, MS)), (0, (1, 2, 3, 50, 51, 1000))], ids=["rested", "no age"]
+)
 @pytest.mark.parametrize("kind", LEASED)
-def test_an_id_of_a_lane_has_the_tick_of_now(new: Any, kind: str) -> None:
-    """After a millisecond without an id."""
-    hand = Hand(new).lane()
-    for _ in range(3):
-        assert hand.tick(kind) == hand.now
-        hand.now += MS
-
-
-def test_without_any_age_each_id_of_a_lane_has_the_tick_of_now(new: Any) -> None:
-    """So ids are in the order of all processes that wait for one another."""
-    hand = Hand(new, max_age=0).lane()
-    for step in (1, 2, 3, 50, 51, 1000):
-        assert hand.tick() == hand.now
+def test_an_id_of_a_lane_has_the_tick_of_now(
+    new: Any, kind: str, max_age: float, steps: tuple[int, ...]
+) -> None:
+    hand = Hand(new, max_age).lane()
+    for step in (0, *steps):
         hand.now += step
+        assert hand.tick(kind) == hand.now
 
 
 @EACH_WAY_AND_SOURCE
@@ -392,7 +328,6 @@ def test_no_tick_before_the_first_of_a_lane_is_used(new: Any, way: Way) -> None:
 
 @pytest.mark.parametrize("form", ["uuid", "bytes"])
 def test_many_of_a_lane_leave_half_a_millisecond_of_ticks_to_the_next(new: Any, form: str) -> None:
-    """They begin 5,000 ticks before the latest, or where the last ones ended."""
     hand = Hand(new).lane()
     end = 0
     for step in (0, 3, 100_000):
@@ -408,9 +343,6 @@ def test_many_without_any_age_have_the_last_free_ticks_up_to_now(new: Any, form:
         hand.now += step
         expected = [*range(hand.now + 1 - count, hand.now + 1)]
         assert ticks(hand.many(5, "v1", form)) == expected
-
-
-# --- many
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMS)
@@ -438,18 +370,6 @@ def test_none_of_many_uses_nothing(new: Any, source: str) -> None:
     assert ticks(WAYS["one"](hand)) == [START if source == "block" else hand.now]
 
 
-def test_a_v4_needs_no_tick(new: Any) -> None:
-    """Its places are numbers, and all its bits are random."""
-    hand = Hand(new).all()
-    ids = [hand.one("v4") for _ in range(300)] + hand.many(300, "v4")
-    ids += [UUID(bytes=id) for id in hand.many(300, "v4", "bytes")]
-    assert len({id.int & (1 << 62) - 1 for id in ids}) == 900
-    assert {(id.version, id.variant) for id in ids} == {(4, "specified in RFC 4122")}
-
-
-# --- the life
-
-
 @pytest.mark.parametrize(("kind", "form"), [("v1", "uuid"), ("v1", "text"), ("v7", "text")])
 def test_none_is_made_once_the_life_is_over(new: Any, kind: str, form: str) -> None:
     hand = Hand(new).block(count=1000)
@@ -458,42 +378,39 @@ def test_none_is_made_once_the_life_is_over(new: Any, kind: str, form: str) -> N
     assert hand.one(kind, form) is None
 
 
-@pytest.mark.parametrize("form", ["uuid", "text"])
-def test_a_life_that_ends_while_the_clock_is_read_is_noticed(new: Any, form: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "form", "read"),
+    [
+        *(("v1", form, "clock") for form in ("uuid", "text")),
+        *((kind, "text", "bytes") for kind in ("v4", "v7")),
+    ],
+)
+def test_a_life_that_ends_in_the_middle_of_a_draw_is_noticed(
+    new: Any, kind: str, form: str, read: str
+) -> None:
     """The last look comes after all that could fork."""
-    hand = Hand(new).block()
 
-    def end() -> None:
-        hand.alive[0] = 0
-
-    hand.between = end
-    assert hand.one("v1", form) is None
-
-
-@pytest.mark.parametrize("kind", ["v4", "v7"])
-def test_a_life_that_ends_while_random_bytes_are_read_is_noticed(new: Any, kind: str) -> None:
-
-    def read(size: int) -> bytes:
+    def end(size: int = 0) -> bytes:
         hand.alive[0] = 0
         return bytes(size)
 
-    hand = Hand(new, random=read).block()
-    assert hand.one(kind) is None
+    hand = Hand(new, random=end if read == "bytes" else None).block()
+    if read == "clock":
+        hand.between = end
+    assert hand.one(kind, form) is None
 
 
 @pytest.mark.parametrize("before", range(4))
-def test_a_life_that_ends_before_any_line_is_noticed(new: Any, before: int) -> None:
+def test_a_life_that_ends_anywhere_is_noticed(before: int) -> None:
     """Of the cutter in Python, after some ids: with those that were made ahead, and without."""
-
-    def ends(number: int) -> int:
-        hand = Hand(new).block()
+    for at in itertools.count(1):
+        hand = Hand(cutter.Cutter).block()
         hand.ticks(before)
-        with at_line(number, lambda: hand.alive.__setitem__(0, 0)) as lines:
-            made = hand.one()
-        assert made is None or len(lines) < number
-        return len(lines)
-
-    assert each_line(ends) or new is not cutter.Cutter
+        made = come_between(hand.one, at, lambda: hand.alive.__setitem__(0, 0))  # noqa: B023
+        if hand.alive[0]:
+            break
+        assert made is None
+    assert at > 2
 
 
 @pytest.mark.process
@@ -513,21 +430,11 @@ def test_a_child_draws_nothing_of_its_parents(new: Any, fork: Callable[[], int],
     assert made.one(kind, form)
 
 
-# --- ids that are made ahead
-
-
 def ahead(hand: Hand, kind: str = "v1", form: str = "text") -> None:
     """Draw until the cutter in Python has made some ahead, which are not used up."""
     for _ in range(70):
         hand.now += 1
         assert hand.one(kind, form) is not None
-
-
-def test_ids_are_made_ahead(new: Any) -> None:
-    """In Python: to make some at once costs less for each."""
-    hand = Hand(new).block(count=1000)
-    ahead(hand)
-    assert (hand.cutter.used > START + 70) == (new is cutter.Cutter)
 
 
 @pytest.mark.parametrize(
@@ -542,7 +449,6 @@ def test_ids_are_made_ahead(new: Any) -> None:
     ids=["form", "kind", "many", "packed", "raised"],
 )
 def test_no_id_made_ahead_comes_after_a_later_one(new: Any, draw: Callable[[Hand], int]) -> None:
-    """Of another form or kind, of a list, or of another cutter."""
     hand = Hand(new).block(count=1000)
     ahead(hand)
     later = draw(hand)
@@ -551,31 +457,31 @@ def test_no_id_made_ahead_comes_after_a_later_one(new: Any, draw: Callable[[Hand
     assert found > later
 
 
-def test_no_id_made_ahead_outlives_its_source(new: Any) -> None:
-    """The next one is of the next source, though that has the same places."""
+def test_no_id_made_ahead_is_of_a_former_source(new: Any) -> None:
     hand = Hand(new).block(count=1000)
     ahead(hand)
     hand.block(count=1000, origin=Origin(7))
     assert UUID(hand.one("v1", "text")).node == 7
 
 
+ENDS: dict[str, Callable[[Hand], object]] = {
+    "horizon": lambda hand: hand.horizon.__setitem__(0, 0),
+    "token": lambda hand: hand.token.__setitem__(0, 0),
+    "end of its span": lambda hand: setattr(hand, "now", hand.now + 1),
+    "before its span": lambda hand: setattr(hand, "now", hand.now - 71),
+}
+
+
 @pytest.mark.parametrize("kind", ["v1", "v4"])
-@pytest.mark.parametrize("word", ["horizon", "token"])
-def test_no_id_made_ahead_outlives_the_words_of_its_source(new: Any, kind: str, word: str) -> None:
-    """A clone of the machine has it too."""
-    hand = Hand(new).block(count=1000)
-    ahead(hand, kind)
-    getattr(hand, word)[0] = 0
-    assert hand.one(kind, "text") is None
-
-
-@pytest.mark.parametrize("step", [-71, MS])
-def test_no_id_made_ahead_outlives_the_span_of_its_source(new: Any, step: int) -> None:
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_no_id_made_ahead_outlives_its_source(
+    new: Any, kind: str, end: Callable[[Hand], object]
+) -> None:
     hand = Hand(new)
     hand.block(count=1000, since=hand.now, until=hand.now + 71)
-    ahead(hand)
-    hand.now += step if step < 0 else 1
-    assert hand.one("v1", "text") is None
+    ahead(hand, kind)
+    end(hand)
+    assert hand.one(kind, "text") is None
 
 
 @pytest.mark.parametrize("max_age", [0.1, 0.0003])
@@ -583,7 +489,6 @@ def test_no_id_made_ahead_outlives_the_span_of_its_source(new: Any, step: int) -
 def test_no_id_of_a_lane_is_older_than_a_millisecond(
     new: Any, max_age: float, steps: tuple[int, int]
 ) -> None:
-    """When it is drawn; nor is it older than max_age, nor ahead of UTC."""
     hand, random = Hand(new, max_age).lane(), Random(1)
     for _ in range(500):
         hand.now += random.randint(*steps)
@@ -592,7 +497,6 @@ def test_no_id_of_a_lane_is_older_than_a_millisecond(
 
 
 def test_no_id_made_ahead_outlives_a_step_back(new: Any) -> None:
-    """It would be ahead of UTC."""
     hand = Hand(new).lane()
     ahead(hand)
     hand.now += 200
@@ -601,27 +505,23 @@ def test_no_id_made_ahead_outlives_a_step_back(new: Any) -> None:
     assert hand.one("v1", "text") is None
 
 
-def test_few_ids_are_made_ahead(new: Any) -> None:
-    """No more than are drawn before they are too old."""
+@pytest.mark.parametrize("kind", ["v1", "v4"])
+def test_few_ids_are_made_ahead(new: Any, kind: str) -> None:
+    """In Python only, where to make some at once costs less for each."""
     hand = Hand(new).block(count=5000)
-    most = 0
-    for _ in range(2000):
-        tick = hand.tick()
-        assert tick is not None
-        most = max(most, hand.cutter.used - tick)
-    assert most == (MOST_AHEAD if new is cutter.Cutter else 1)
+    ahead = []
+    for number in range(START + 1, START + 2001):
+        assert hand.one(kind)
+        ahead.append(hand.cutter.used - number)
+    assert max(ahead) == (MOST_AHEAD - 1 if new is cutter.Cutter else 0)
 
 
 @pytest.mark.parametrize("kind", ["v1", "v4"])
 def test_without_any_age_none_is_made_ahead(new: Any, kind: str) -> None:
-    """Each has places and random bits of its own time."""
     hand = Hand(new, max_age=0).block(0, 1 << 60)
     for number in range(20):
         assert hand.one(kind)
         assert hand.cutter.used == number + 1
-
-
-# --- clocks
 
 
 def test_ticks_are_rounded_down(new: Any) -> None:
@@ -642,7 +542,6 @@ def test_ticks_are_rounded_down(new: Any) -> None:
 
 
 def test_the_error_of_a_clock_is_the_callers(new: Any) -> None:
-    """As the exception of a signal handler. No place is used."""
     hand = Hand(new).block()
 
     def fail() -> None:
@@ -657,7 +556,6 @@ def test_the_error_of_a_clock_is_the_callers(new: Any) -> None:
 
 
 def test_the_error_of_a_source_of_random_bytes_is_the_callers(new: Any) -> None:
-    """The next id has bytes that were read after it."""
     errors: list[BaseException] = []
 
     def read(size: int) -> bytes:
@@ -675,3 +573,93 @@ def test_the_error_of_a_source_of_random_bytes_is_the_callers(new: Any) -> None:
         with pytest.raises(KeyboardInterrupt):
             draw()
     assert hand.one("v7", "bytes").endswith(b"\1" * 6)
+
+
+def edges(kind: str) -> Iterator[int]:
+    """Return places at which a field of a kind is zero, full, or carried into."""
+    begin, end = range_of(kind)
+    for shift in range(60):
+        yield from (begin + (1 << shift) - 1, begin + (1 << shift), end - (1 << shift))
+    middle = begin + (end - begin) // 3
+    for unit in (4096, 10_000, 10_000_000, 1 << 32):
+        at = begin + (middle - begin) // unit * unit
+        yield from (at - 1, at, at + 1, at + unit // 2)
+
+
+ORIGINS = {
+    "zeros": Origin(0, 0, 0, EPOCH, 0),
+    "ones": Origin((1 << 48) - 1, (1 << 14) - 1, 1023, EPOCH, 255),
+    "mixed": Origin(0x0123_4567_89AB, 0x1234, 0x155, EPOCH, 0xA5),
+    "without": Origin(0x0123_4567_89AB, 0x1234, 0x155, EPOCH, None),
+}
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("origin", ORIGINS.values(), ids=ORIGINS)
+@pytest.mark.parametrize("fill", [b"\x00", b"\xff"], ids=["low", "high"])
+def test_ids_at_the_edges_of_their_fields(
+    new: Any, kind: str, form: str, origin: Origin, fill: bytes
+) -> None:
+    """A field that runs into another shows with all its neighbours zeros, or all ones."""
+    hand = Hand(new, random=lambda count: fill * count)
+    begin, end = range_of(kind)
+    random = fill * random_size(kind, origin.lane)
+    for place in sorted({place for place in edges(kind) if begin <= place < end}):
+        (made,) = hand.many(1, kind, form, hand.source(place, place + 1, origin=origin))
+        assert seen(made) == formed(kind, form, bits(kind, place, origin, random)), place
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("shift", [12, 32, None], ids=["run of v6", "run of v1", "second"])
+def test_many_ids_over_the_end_of_a_run(
+    new: Any, kind: str, form: str, safe: bool, shift: int | None
+) -> None:
+    random, origin = b"\xff" * random_size(kind, None), ORIGINS["without"]
+    begin, end = range_of(kind)
+    unit = KINDS[kind].slots if shift is None else 1 << shift
+    middle = begin + (end - begin) // 3
+    first = middle - (middle - (begin if shift is None else 0)) % unit - 150
+    hand = Hand(new, random=lambda count: b"\xff" * count)
+    found = hand.many(300, kind, form, hand.source(first, end, origin=origin, safe=safe))
+    assert [seen(id) for id in found] == [
+        formed(kind, form, bits(kind, place, origin, random), safe=safe)
+        for place in range(first, first + 300)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", CUTTERS)
+def test_thousands_of_draws(name: str, kind: str) -> None:
+    check_draws(name, kind, 1, 1000)
+
+
+@pytest.mark.skipif(core is None, reason="bulk.py says how Python uses them")
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_many_ids_have_random_bits_of_their_own(kind: str, form: str, count: int) -> None:
+    drawn: list[bytes] = []
+    random = Random(2)
+
+    def read(size: int) -> bytes:
+        drawn.append(random.randbytes(size))
+        return drawn[-1]
+
+    begin, end = range_of(kind)
+    first, origin = begin + (end - begin) // 3, ORIGINS["mixed"]
+    hand = Hand(core.Cutter, random=read)
+    made = hand.many(count, kind, form, hand.source(first, end, origin=origin))
+    size = random_size(kind, origin.lane)
+    # The extension takes the pieces of what was read from the last one to the first.
+    tails = [
+        part[at : at + size]
+        for part in drawn
+        for at in reversed(range(0, len(part), size or 1))
+        if size
+    ]
+    assert len(tails) == count * bool(size)
+    expected = [
+        formed(kind, form, bits(kind, first + number, origin, tail))
+        for number, tail in enumerate(tails or [b""] * count)
+    ]
+    assert [seen(id) for id in made] == expected

@@ -30,22 +30,15 @@ PATIENCE = 60.0
 
 Found = TypeVar("Found")
 
+READ = ["in C", "in Python"]
+"""Who reads the clock, or random bytes: a function of Python lets other threads go on."""
+
+CLOCKS = [None, lambda: SYSTEM_CLOCK.utc_ns()]
+
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 COUNTS = pytest.mark.parametrize("count", [1000, pytest.param(200_000, marks=pytest.mark.thorough)])
 """How many ids each thread draws."""
-
-CLOCKS: dict[str, Callable[[], int] | None] = {
-    "system": None,
-    "function": lambda: SYSTEM_CLOCK.utc_ns(),
-}
-"""The system's clock, read in C, and by a function of Python that lets other threads go on."""
-
-SOURCES: dict[str, Callable[[int], bytes] | None] = {
-    "system": None,
-    "function": lambda count: os.urandom(count),
-}
-"""The system's random bytes, read in C, and by a function of Python."""
 
 
 @pytest.fixture(autouse=True)
@@ -75,23 +68,20 @@ def together(*works: Callable[[], Found]) -> list[Found]:
 
 
 def drawn(cutter: Any, kind: str, count: int) -> list[UUID]:
-    """Return so many ids, each drawn until there is one."""
     tries = (cutter.one(kind, "uuid") for _ in range(1000 * count))
     return [*islice(filter(None, tries), count)]
 
 
 def now() -> int:
-    """Return the tick of now."""
     return SYSTEM_CLOCK.utc_tick()
 
 
 @COUNTS
-@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("clock", CLOCKS, ids=READ)
 @pytest.mark.parametrize("kind", ["v1", "v7"])
-def test_threads_take_no_tick_of_a_lane_twice(new: Any, kind: str, clock: str, count: int) -> None:
-    """Nor do lists; those of one thread rise, and none is ahead of UTC."""
+def test_threads_take_no_tick_of_a_lane_twice(new: Any, kind: str, clock: Any, count: int) -> None:
     hand = Hand(new)
-    cutter = new(hand.alive, 0.1, CLOCKS[clock])
+    cutter = new(hand.alive, 0.1, clock)
     cutter.source = hand.lane().cutter.source
     begun = now()
 
@@ -109,15 +99,15 @@ def test_threads_take_no_tick_of_a_lane_twice(new: Any, kind: str, clock: str, c
 
 
 @COUNTS
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_an_id_is_of_one_source(new: Any, clock: str, count: int) -> None:
+@pytest.mark.parametrize("clock", CLOCKS, ids=READ)
+def test_an_id_is_of_one_source(new: Any, clock: Any, count: int) -> None:
     """Another thread replaces it meanwhile.
 
     The source with number n has the node n, the clock sequence n, and the places from n thousand
     on.
     """
     hand = Hand(new)
-    cutter = new(hand.alive, 0.1, CLOCKS[clock])
+    cutter = new(hand.alive, 0.1, clock)
     ended = threading.Event()
 
     def change() -> list[UUID | None]:
@@ -148,14 +138,13 @@ def test_an_id_is_of_one_source(new: Any, clock: str, count: int) -> None:
 
 
 @COUNTS
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("random", [None, lambda size: os.urandom(size)], ids=READ)
 @pytest.mark.parametrize("kind", ["v4", "v7"])
 def test_threads_never_have_the_same_random_bits(
-    new: Any, kind: str, source: str, count: int
+    new: Any, kind: str, random: Any, count: int
 ) -> None:
-    """Nor those that were wiped, while another thread drops what was read ahead."""
     hand = Hand(new)
-    cutter = new(hand.alive, 0.1, None, SOURCES[source])
+    cutter = new(hand.alive, 0.1, None, random)
     given = (hand.all() if kind == "v4" else hand.lane()).cutter.source
     cutter.source = given
 

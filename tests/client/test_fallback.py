@@ -8,18 +8,23 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
-from uuid import UUID, SafeUUID
+from uuid import SafeUUID
 
 import pytest
 
-from tests.client.fakes import Server, grants
+from tests.client.fakes import START, Server, Time, grants
 from tests.rig import Daemon
 from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.nodes import MULTICAST
+from uuidd.core.ids.places import Origin
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.timeline.slew import TOLERANCE
 from uuidd_client import Client, DaemonUnavailable, extension, notices
+from uuidd_client.fallback import MAX_LEAD, STILL_SECONDS, Fallback
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -33,35 +38,11 @@ def _no_warning() -> Iterator[None]:
 
 
 def test_ids_go_on_without_a_daemon_and_are_not_marked_safe(tmp_path: Path) -> None:
-    """Without a socket ids are made in the process, from a random node."""
     client = Client(tmp_path / "absent")
     ids = [client.uuid1() for _ in range(1000)]
     assert len(set(ids)) == 1000
     assert {id.is_safe for id in ids} == {SafeUUID.unknown}
     assert {id.node >> 40 & 1 for id in ids} == {1}
-
-
-@pytest.mark.process
-def test_ids_rise_from_the_daemon_to_the_fallback_and_back() -> None:
-    """Wherever they come from, the ids of a process rise while UTC does."""
-    with Daemon() as daemon:
-        client = Client(daemon.socket, max_age=0.001)
-        ids: list[UUID] = []
-
-        def draw_until(mark: SafeUUID) -> None:
-            begun = time.monotonic()
-            while not ids or ids[-1].is_safe is not mark:
-                ids.append(client.uuid1())
-                assert time.monotonic() - begun < 10
-            ids.extend(client.uuid1() for _ in range(2000))
-
-        draw_until(SafeUUID.safe)
-        daemon.kill()
-        draw_until(SafeUUID.unknown)
-        daemon.start()
-        draw_until(SafeUUID.safe)
-    times = [id.time for id in ids]
-    assert times == sorted(set(times))
 
 
 def test_the_environment_forbids_the_fallback(
@@ -99,7 +80,6 @@ def test_the_warning_names_the_line_that_drew(
 
 @pytest.mark.process
 def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
-    """However many clients and calls there are, one line tells of the missing daemon."""
     program = (
         "from uuidd_client import Client, uuid1\n"
         "for _ in range(3): uuid1(); Client().uuid6(); Client(max_age=0).uuid1()"
@@ -147,7 +127,6 @@ def imported_by(*parts: str) -> list[set[str]]:
 
 @pytest.mark.process
 def test_the_import_brings_nothing_heavy() -> None:
-    """The workers of a server that start at once all pay for it."""
     (imported,) = imported_by("import uuidd_client")
     assert not imported & HEAVY
     # What makes ids in Python only where no extension does.
@@ -201,7 +180,157 @@ def test_times_beyond_all_clocks_are_without_an_end(daemon: Daemon, seconds: flo
 
 
 def test_for_no_ids_nobody_is_asked() -> None:
-    """There are none of them, with a daemon or without."""
     with Client("/nowhere", fallback=False) as client:
         assert client.make("v1", 0) == []
         assert client.make("snowflake", 0, "bytes") == b""
+
+
+SECOND = TICKS_PER_SECOND
+YEAR = 365 * 86400 * SECOND
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def here(time: Time) -> Fallback:
+    return Fallback(time)
+
+
+def utc(here: Fallback, count: int = 1) -> tuple[range, Origin]:
+    """Return the ticks of UTC that it gives, counted from START, and their origin."""
+    first, taken, origin = here.utc(count)
+    return range(first - START, first - START + taken), origin
+
+
+def steady(here: Fallback, count: int = 1, past: int = -START) -> range:
+    """Return the steady ticks that it gives, counted from START; so does *past*."""
+    first, taken, _ = here.steady(count, START + past)
+    return range(first - START, first - START + taken)
+
+
+def test_a_block_is_of_the_latest_ticks(here: Fallback) -> None:
+    assert utc(here, 10)[0] == steady(here, 10) == range(-9, 1)
+
+
+def test_no_tick_comes_twice(here: Fallback, time: Time) -> None:
+    takes: list[Callable[[], range]] = [lambda: utc(here, 4)[0], lambda: steady(here, 4)]
+    for take in takes:
+        blocks = []
+        for pause in (0, 0, 2, 100, 0):
+            time.utc += pause
+            blocks.append(take())
+        assert all(one[-1] < other[0] for one, other in pairwise(blocks))
+
+
+def test_nodes_are_random_and_marked_so(time: Time) -> None:
+    """No card's address has the multicast bit. Each timeline draws its own node."""
+    origins = [
+        origin
+        for here in (Fallback(time), Fallback(time))
+        for origin in (here.utc(1)[2], here.steady(1, 0)[2])
+    ]
+    assert all(origin.node & MULTICAST for origin in origins)
+    assert len({origin.node for origin in origins}) == len({tuple(each) for each in origins}) == 4
+    assert len({origin.clock_seq for origin in origins}) > 1
+
+
+def test_ids_without_a_daemon_have_no_lane_and_no_worker_number(here: Fallback) -> None:
+    for origin in (here.utc(1)[2], here.steady(1, 0)[2]):
+        assert (origin.lane, origin.worker) == (None, None)
+
+
+@pytest.mark.parametrize("back", [1, TOLERANCE - 1])
+def test_a_small_step_back_of_utc_is_waited_out(here: Fallback, time: Time, back: int) -> None:
+    _, before = utc(here)
+    time.utc -= back
+    assert utc(here) == (range(1, 2), before)
+
+
+def test_after_a_large_step_back_of_utc_the_node_is_another(here: Fallback, time: Time) -> None:
+    _, before = utc(here)
+    time.utc -= TOLERANCE
+    ticks, after = utc(here)
+    assert ticks == range(-TOLERANCE, 1 - TOLERANCE)
+    assert after.node != before.node
+
+
+class Still(Time):
+    """A clock whose UTC stands still, while the time elapsed goes on: a millisecond at least."""
+
+    waited = 0.0
+
+    def pause(self, seconds: float) -> None:
+        """Let so much time elapse."""
+        self.waited += max(seconds, 0.001)
+        assert self.waited < 1, "nobody waits for long"
+        self.ticks += round(max(seconds, 0.001) * SECOND)
+
+
+def test_a_clock_that_stands_still_is_waited_for_once_until_it_goes_on() -> None:
+    """Another node costs the order of its ids: after 20 ms in vain each block has one, at once."""
+    here = Fallback(time := Still())
+    for stands in (1, 2):
+        blocks = [utc(here) for _ in range(50)]
+        now = time.utc - START
+        assert {ticks for ticks, _ in blocks} == {range(now, now + 1)}
+        assert len({origin.node for _, origin in blocks}) == 50
+        assert time.waited == pytest.approx(stands * STILL_SECONDS, abs=0.002)
+        time.utc += 5
+
+
+def test_a_clock_that_moves_on_slowly_needs_no_other_node() -> None:
+    class Slow(Still):
+        def pause(self, seconds: float) -> None:
+            super().pause(2 * STILL_SECONDS)
+            self.utc += 1
+
+    here = Fallback(Slow())
+    _, before = utc(here)
+    assert utc(here) == (range(1, 2), before)
+
+
+def test_steady_ticks_go_on_at_half_speed_when_utc_steps_back(here: Fallback, time: Time) -> None:
+    before = steady(here, 10)
+    time.move(1)
+    time.utc = START - 3500 * SECOND
+    after = steady(here, 10)
+    assert after == range(SECOND // 2 - 9, SECOND // 2 + 1)
+    assert before[-1] < after[0]
+
+
+def test_steady_ticks_lie_past_what_the_daemon_gave(here: Fallback) -> None:
+    for ahead in (15 * SECOND, MAX_LEAD):
+        assert steady(here, 5, ahead)[0] == ahead
+
+
+def test_steady_ticks_rise_however_the_clock_steps(here: Fallback, time: Time) -> None:
+    clocks = [(0, 0), (5, 5), (5, 10), (-900, 20), (30, 30), (31, 1000), (600, 1001)]
+    blocks = []
+    for now, elapsed in clocks:
+        time.utc, time.ticks = START + now * SECOND, elapsed * SECOND
+        blocks.append(steady(here, 4))
+    assert all(one[-1] < other[0] for one, other in pairwise(blocks))
+
+
+def test_more_than_an_hour_ahead_order_begins_anew(here: Fallback, time: Time) -> None:
+    """One id of a clock that a test has set to 2040 does not leave all later ones there."""
+    time.utc += 14 * YEAR
+    first, _, before = here.steady(10, 0)
+    assert first == time.utc - 9
+    time.utc = START
+    time.ticks += SECOND
+    first, count, after = here.steady(10, START + 14 * YEAR)
+    assert (first, count) == (START - 9, 10)
+    assert after.node != before.node
+
+
+def test_steady_ticks_of_a_clock_that_stands_still_lead_it_by_an_hour_at_most() -> None:
+    here = Fallback(time := Still())
+    ticks = []
+    for _ in range(6):
+        ticks.append(steady(here, 3)[-1])
+        time.ticks += 3600 * SECOND
+    assert [tick / SECOND / 3600 for tick in ticks] == [0, 0.5, 1, 0, 0.5, 1]

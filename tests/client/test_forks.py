@@ -1,33 +1,316 @@
-"""After a fork, parent and children never draw the same id (P1)."""
+"""After a fork, or a clone of the machine, no two processes draw the same id (P1)."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import itertools
+import json
 import os
+import signal
 import subprocess
 import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from tests.client.forking import CHILDREN, EACH
+from tests.client import forking
+from tests.client.breaking import come_between
+from tests.client.fakes import Server, grants
+from tests.client.raw import of_child, raw_fork
 from tests.rig import Daemon
+from uuidd.core.ids.kinds import KINDS
+from uuidd_client import Client
+from uuidd_client.times import Backfill
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("implementation")]
 
+SECONDS = 1.5
+
+STRIDE = 11
+"""Of how many points one is tried; each way begins at another."""
+
+
+@pytest.fixture(autouse=True)
+def _no_warning() -> Iterator[None]:
+    """Of the fork of a process that has threads, and in a child of the missing daemon."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
 
 @pytest.mark.parametrize("served", [True, False])
-@pytest.mark.parametrize("way", ["os", "multiprocessing", "raw"])
+@pytest.mark.parametrize(
+    ("way", "busy"),
+    [
+        *((way, "nothing") for way in forking.FORKS),
+        ("os", "drawing"),
+        *((way, "locked") for way in ("os", "raw")),
+    ],
+)
 def test_no_id_comes_twice_after_a_fork(
-    daemon: Daemon, tmp_path: Path, way: str, served: bool
+    daemon: Daemon, tmp_path: Path, way: str, busy: str, served: bool
 ) -> None:
-    """A child goes on with a block of its own, and without a daemon with a node of its own."""
+    """A child that was born with the lock held does not hang either."""
     subprocess.run(
-        [sys.executable, "-m", "tests.client.forking", way, str(tmp_path)],
+        [sys.executable, "-m", "tests.client.forking", way, busy, str(tmp_path)],
         env={**os.environ, "UUIDD_SOCKET": str(daemon.socket if served else "/nowhere/s")},
         check=True,
         timeout=60,
     )
-    files = list(tmp_path.iterdir())
-    ids = [line for file in files for line in file.read_text().splitlines()]
-    assert len(files) == 1 + CHILDREN
-    assert len(set(ids)) == len(ids) == (2 + CHILDREN) * 4 * EACH
+    *children, parents = sorted((file.read_text().split() for file in tmp_path.iterdir()), key=len)
+    drawn = 4 * forking.EACH
+    assert list(map(len, children)) == [drawn] * forking.CHILDREN
+    assert len(parents) >= 2 * drawn
+    ids = [*itertools.chain(*children), *parents]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_child_closes_the_socket_of_its_parent(path: Path) -> None:
+    """It does not hang up on its parent."""
+    with Server(path, grants()) as server, Client(path, fallback=False, max_age=0) as client:
+
+        def descriptors() -> int:
+            client.uuid1()
+            return len(os.listdir("/proc/self/fd"))
+
+        before = descriptors()
+        # The child has both ends of a pipe.
+        assert int(of_child(lambda: b"%d" % (descriptors() - 2))) == before
+        assert descriptors() == before
+    assert (server.connections, len(server.requests)) == (2, 3)
+
+
+class Family:
+    """A process and those that its handler forked, each of which leaves its ids in a file."""
+
+    def __init__(self, fork: Callable[[], int]) -> None:
+        self._fork = fork
+        self._parent = os.getpid()
+        self._file = os.memfd_create("ids")
+        # So that no child writes over or into what another writes.
+        fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
+        self.children = 0
+
+    def is_child(self) -> bool:
+        """Whether this process was forked."""
+        return os.getpid() != self._parent
+
+    def fork(self) -> None:
+        """Fork, as a handler that returns in both; a child's does not fork again."""
+        if not self.is_child():
+            self.children += 1
+            self._fork()
+
+    @contextlib.contextmanager
+    def failing(self) -> Iterator[None]:
+        """End a child that fails, rather than let it go on with the tests."""
+        try:
+            yield
+        except BaseException:
+            if not self.is_child():
+                raise
+            traceback.print_exc()
+            os._exit(1)
+
+    def end(self, ids: list[str]) -> list[str]:
+        """Return the ids of all; the children end here. A child that failed has left none."""
+        if self.is_child():
+            os.write(self._file, b"".join(b"%s\n" % id.encode() for id in ids))
+            os._exit(0)
+        for _ in range(self.children):
+            assert os.wait()[1] == 0
+        theirs = os.pread(self._file, os.fstat(self._file).st_size, 0).decode().split("\n")[:-1]
+        os.close(self._file)
+        return ids + theirs
+
+
+def at_each_point(
+    draw: Callable[[int, Family], list[Any]], first: int = 1, step: int = 1, least: int = 10
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Return the ids of this process, and those of all, where *draw* lets a handler fork.
+
+    It is told at which point: the *first*, and each *step* further, until there are no more. There
+    have to be more than *least* points.
+    """
+    for at in itertools.count(first, step):
+        family = Family(raw_fork if at % 5 == 0 else os.fork)
+        with family.failing():
+            ids = [str(id) for id in draw(at, family)]
+        found = family.end(ids)
+        if not family.children:
+            assert at > least
+            return
+        yield ids, found
+
+
+WAYS: dict[str, Callable[[Client], list[Any]]] = {
+    "drawn": lambda client: [client.uuid7()],
+    "utc": lambda client: [client.uuid1()],
+    "made": lambda client: client.make("ulid", 3),
+    "joined": lambda client: [client.make("v1", 1, form="bytes")],
+    "random": lambda client: client.make("v4", 3),
+    "asked": lambda client: [client.flake()],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("served", [True, False])
+def test_no_id_comes_twice_wherever_a_handler_forks(
+    daemon: Daemon, tmp_path: Path, way: str, served: bool
+) -> None:
+    path = daemon.socket if served else tmp_path / "absent"
+
+    def draw(at: int, family: Family) -> list[Any]:
+        # The first draw opens the connection, and the second asks for a lease. Each Flake is a
+        # request, and so is each draw without a daemon.
+        with Client(path, max_age=0, fallback=not served, timeout=20) as client:
+            if at % 2:
+                WAYS[way](client)
+            ids = come_between(partial(WAYS[way], client), at, family.fork)
+            return ids + WAYS[way](client)
+
+    for ids, found in at_each_point(draw, 1 + list(WAYS).index(way), STRIDE):
+        assert len(set(found)) == len(found) == 2 * len(ids)
+
+
+@pytest.mark.parametrize("way", ["drawn", "utc"])
+def test_no_id_of_a_lease_comes_twice_wherever_a_handler_forks(
+    daemon: Daemon, way: str, implementation: str
+) -> None:
+    with Client(daemon.socket, max_age=0, fallback=False, timeout=20) as client:
+        for _ in range(3):
+            WAYS[way](client)
+
+        def draw(at: int, family: Family) -> list[Any]:
+            ids = come_between(partial(WAYS[way], client), at, family.fork)
+            return ids + WAYS[way](client)
+
+        # The extension is one point.
+        for ids, found in at_each_point(draw, least=1 if implementation == "c" else 5):
+            assert len(set(found)) == len(found) == 2 * len(ids)
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_handler_may_fork_and_draw_wherever_it_comes(
+    daemon: Daemon, tmp_path: Path, served: bool
+) -> None:
+    """What it comes into is not there any more in the child, which begins again with its own."""
+    path = daemon.socket if served else tmp_path / "absent"
+
+    def draw(at: int, family: Family) -> list[Any]:
+        ids: list[Any] = []
+        with Client(path, max_age=0, fallback=not served, timeout=20) as client:
+            client.uuid7()
+
+            def fork_and_draw() -> None:
+                family.fork()
+                ids.append(client.uuid7())
+
+            ids.append(come_between(client.uuid7, at, fork_and_draw))
+        return ids
+
+    for _, found in at_each_point(draw, step=2):
+        assert len(set(found)) == len(found) == 4
+
+
+def test_a_child_of_a_handler_leaves_the_parents_connection_alone(path: Path) -> None:
+    """The parent's answer is the parent's, and its connection stays open."""
+    with Server(path, grants()) as server:
+        client = Client(path, max_age=0, fallback=False, timeout=20)
+        client.uuid1()
+        children = 0
+        for _, found in at_each_point(
+            lambda at, family: [come_between(client.uuid1, at, family.fork)], step=STRIDE
+        ):
+            assert len(set(found)) == len(found) == 2
+            children += 1
+        client.close()
+    assert server.connections == 1 + children
+
+
+def test_ids_are_distinct_under_signals_whose_handler_forks(daemon: Daemon) -> None:
+    """Also where real signals come in a system call."""
+    client = Client(daemon.socket, max_age=0, fallback=False, timeout=20)
+    draw = client.factory("v7", "text")
+    family = Family(os.fork)
+    ids = [draw()]
+    inherited = 0
+
+    def handle(_: int, frame: FrameType | None) -> None:
+        nonlocal inherited
+        # Behind a draw that has ended, both would have its id: then the program itself has forked.
+        if frame is not None and frame.f_code.co_filename != __file__:
+            family.fork()
+            if family.is_child():
+                inherited = len(ids)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end and family.children < 300 and not family.is_child():
+            signal.setitimer(signal.ITIMER_REAL, 0.0001 + len(ids) % 397 * 1e-6)
+            for _ in range(10):
+                ids.append(draw())
+                ids += client.make("v1", 2, form="text")
+                ids.append(client.flake())
+        ids += [draw() for _ in range(20)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    found = family.end(ids[inherited:])
+    assert family.children
+    assert len(set(found)) == len(found)
+
+
+def test_a_backfill_gives_no_id_twice_wherever_a_handler_forks() -> None:
+    """The child that comes back into the middle of a take is told that the ids are its parent's."""
+
+    def draw(at: int, family: Family) -> list[Any]:
+        ids = Backfill("v1", clock_seq=5, node=7)
+        try:
+            return [come_between(partial(ids.take, 10**17), at, family.fork)]
+        except RuntimeError as error:
+            return [str(error).split()[0]]
+
+    for _, found in at_each_point(draw, least=5):
+        assert sorted(found)[1:] == ["this"]
+
+
+def in_both(signal: str, folder: Path) -> dict[str, int]:
+    """Return how many ids came in both clones, by their kind and the way in which they were drawn.
+
+    *signal* is how both clones learn of it.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.client.cloning", signal, str(folder)],
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return {name: common for name, (_, common) in json.loads(done.stdout).items()}
+
+
+@pytest.mark.parametrize(("alone", "without"), [("", set()), ("alone,", {"snowflake"})])
+def test_without_a_signal_ids_of_each_kind_come_in_both_clones(
+    alone: str, without: set[str], tmp_path: Path
+) -> None:
+    """So the clones of these tests share what the signal has to end."""
+    found = in_both(f"{alone}none", tmp_path)
+    repeated = {name.partition(",")[0] for name, common in found.items() if common}
+    assert repeated == set(KINDS) - without
+
+
+@pytest.mark.parametrize("signal", ["page", "renew", "alone,renew", "real,page"])
+def test_after_the_signal_no_id_comes_in_both_clones(signal: str, tmp_path: Path) -> None:
+    found = in_both(signal, tmp_path)
+    assert len(found) > 65
+    assert {name: common for name, common in found.items() if common} == {}

@@ -12,6 +12,8 @@ import pytest
 
 from tests.rig import PATIENCE
 
+pytestmark = pytest.mark.system
+
 SCRIPTS = Path(__file__).parents[2] / "uuidd" / "scripts"
 
 INTERRUPT = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -35,28 +37,25 @@ def interrupted(
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.system
-@pytest.mark.parametrize(
-    "module", ["uuidd_client", "threading", "argparse", "json", "tempfile", "subprocess"]
-)
-def test_uuidctl_ends_without_a_traceback(tmp_path: Path, module: str) -> None:
-    """Whatever of it is being imported."""
-    assert interrupted(tmp_path, module, "uuidctl", "new") == (130, "", "")
+IMPORTED = [
+    *(("uuidctl", it) for it in ("uuidd_client", "threading", "argparse", "json", "tempfile")),
+    ("uuidctl", "subprocess"),
+    *(("uuidd", it) for it in ("uuidd", "argparse", "logging", "trio")),
+]
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("module", ["uuidd", "argparse", "logging", "trio"])
-def test_uuidd_ends_without_a_traceback(tmp_path: Path, module: str) -> None:
-    """Also while a start imports what only the daemon needs."""
-    options = ("-F", "-P", f"--socket={tmp_path}/s", f"--state={tmp_path}")
-    assert interrupted(tmp_path, module, "uuidd", *options) == (130, "", "")
+@pytest.mark.parametrize(("command", "module"), IMPORTED)
+def test_an_interrupted_start_ends_without_a_traceback(
+    tmp_path: Path, command: str, module: str
+) -> None:
+    daemon = ("-F", "-P", f"--socket={tmp_path}/s", f"--state={tmp_path}")
+    words = ("new",) if command == "uuidctl" else daemon
+    assert interrupted(tmp_path, module, command, *words) == (130, "", "")
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("name", ["uuidd", "uuidctl"])
 def test_an_end_is_not_interrupted_by_a_traceback(tmp_path: Path, name: str) -> None:
-    """What runs at the interpreter's end is no place for one either."""
     (tmp_path / "sitecustomize.py").write_text(
         "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
     )
@@ -64,9 +63,7 @@ def test_an_end_is_not_interrupted_by_a_traceback(tmp_path: Path, name: str) -> 
     assert (status, err) == (130, "")
 
 
-@pytest.mark.system
 def test_a_command_that_ignores_interrupts_goes_on_ignoring_them(tmp_path: Path) -> None:
-    """As a shell lets those in its background."""
     (tmp_path / "sitecustomize.py").write_text(INTERRUPT)
     status, out, _ = interrupted(tmp_path, "none", "uuidctl", "--help", ignored=True)
     assert (status, out.split()[0]) == (0, "usage:")

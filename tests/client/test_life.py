@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,41 +23,21 @@ from tests.client.fakes import Time
 from tests.client.lanes import Lanes, World
 from tests.client.raw import raw_fork
 from tests.rig import Daemon
-from uuidd_client import Backfill, Client, DaemonUnavailable, life
+from uuidd_client import Backfill, Client, life
 from uuidd_client.fixed import FixedChannels
 from uuidd_client.lease import Page
 from uuidd_client.life import Life, current, renew
 
 if TYPE_CHECKING:
-    from uuidd_client.client import Form, Kind
+    from uuidd_client.client import Kind
 
 YES, NO = 41, 42
 
 EACH_IMPLEMENTATION = pytest.mark.usefixtures("implementation")
 
 
-def in_fork(check: Callable[[], bool]) -> bool:
-    """Return what *check* finds in a child of os.fork."""
-    return _in_child(os.fork, check)
-
-
-def in_raw_fork(check: Callable[[], bool]) -> bool:
-    """Return what *check* finds in a child that a system call forked, of which no hook knows."""
-    return _in_child(raw_fork, check)
-
-
-def in_multiprocessing(check: Callable[[], bool]) -> bool:
-    """Return what *check* finds in a child that multiprocessing forked."""
-    child = multiprocessing.get_context("fork").Process(
-        target=lambda: os._exit(YES if check() else NO)
-    )
-    child.start()
-    child.join(20)
-    assert child.exitcode in (YES, NO)
-    return child.exitcode == YES
-
-
-def _in_child(fork: Callable[[], int], check: Callable[[], bool]) -> bool:
+def in_child(fork: Callable[[], int], check: Callable[[], bool]) -> bool:
+    """Return what *check* finds in a child that *fork* makes."""
     with warnings.catch_warnings():
         # That other threads may run, of which the child does nothing.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -73,9 +52,6 @@ def _in_child(fork: Callable[[], int], check: Callable[[], bool]) -> bool:
     return status == YES
 
 
-FORKS = [in_fork, in_multiprocessing, in_raw_fork]
-
-
 @pytest.fixture
 def unwiped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     """The life of this process on a kernel that wipes nothing in a child."""
@@ -86,51 +62,32 @@ def unwiped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     renew()
 
 
-# --- a fork
-
-
 @pytest.mark.process
-@pytest.mark.parametrize("fork", FORKS)
-def test_a_life_is_over_in_a_forks_child(fork: Callable[[Callable[[], bool]], bool]) -> None:
-    """Whoever forked; no call of the client has to have been made before."""
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+def test_a_life_is_over_in_a_forks_child(fork: Callable[[], int]) -> None:
+    """No call of the client has to have been made before."""
     mine = Life()
-    assert fork(lambda: mine.over)
+    assert in_child(fork, lambda: mine.over)
+    assert not mine.over
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("fork", FORKS)
-def test_a_fork_does_not_end_the_life_of_the_parent(
-    fork: Callable[[Callable[[], bool]], bool],
-) -> None:
-    """What the parent made ahead is its own."""
+@pytest.mark.parametrize("fork", [os.fork, raw_fork])
+def test_a_child_has_a_life_of_its_own(fork: Callable[[], int]) -> None:
     mine = current()
-    fork(lambda: True)
+    assert in_child(fork, lambda: mine is not current() is current() and not current().over)
     assert current() is mine
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("fork", FORKS)
-def test_a_child_has_a_life_of_its_own(fork: Callable[[Callable[[], bool]], bool]) -> None:
-    """That of its parent is over there, and the child's goes on."""
-    mine = current()
-    assert fork(lambda: current() is not mine and current() is current() and not current().over)
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("fork", [in_fork, in_multiprocessing])
-def test_python_ends_a_life_where_an_older_kernel_does_not(
-    unwiped: Life, fork: Callable[[Callable[[], bool]], bool]
-) -> None:
+def test_python_ends_a_life_where_an_older_kernel_does_not(unwiped: Life) -> None:
     """Forks by C are not noticed there."""
-    assert fork(lambda: unwiped.over and not current().over)
-    assert not in_raw_fork(lambda: unwiped.over)
+    assert in_child(os.fork, lambda: unwiped.over and not current().over)
+    assert not in_child(raw_fork, lambda: unwiped.over)
 
 
-# --- a renewal
-
-
-def test_a_renewal_ends_the_life() -> None:
-    """The next one goes on."""
+@pytest.mark.parametrize("renew", [renew, uuidd_client.renew, Client("/nowhere/s").renew])
+def test_a_renewal_ends_the_life(renew: Callable[[], None]) -> None:
     before = current()
     renew()
     assert before.over
@@ -157,7 +114,6 @@ def test_two_threads_at_once_find_the_same_life(renewals: int) -> None:
 
 
 def test_nothing_is_kept_of_a_life_that_is_over() -> None:
-    """Thousands of renewals take no more memory than one."""
     # A client keeps its channel, and the life of that, until its next call. No client has this one.
     renew()
     before = weakref.ref(current())
@@ -204,11 +160,7 @@ def test_the_hook_of_aws_lambda_is_registered_with_the_import(
     assert done.stdout.split() == told
 
 
-# --- a clone of the machine
-
-
 def test_a_clone_that_the_page_tells_of_ends_the_life(lanes: Lanes) -> None:
-    """At once, without a call to the daemon."""
     mine = Life()
     mine.passed(lanes.page)
     before = mine.over
@@ -226,7 +178,6 @@ def test_a_cutter_of_a_life_that_a_clone_has_ended_makes_no_id(lanes: Lanes) -> 
 
 
 def test_the_next_life_begins_with_the_page_of_the_last(lanes: Lanes) -> None:
-    """So a clone ends that one too, before it has asked the daemon."""
     current().passed(lanes.page)
     renew()
     following = current()
@@ -236,7 +187,6 @@ def test_the_next_life_begins_with_the_page_of_the_last(lanes: Lanes) -> None:
 
 
 def test_a_clone_of_before_the_page_came_ends_no_life(lanes: Lanes) -> None:
-    """The page counts all of them."""
     lanes.renew()
     mine = Life()
     mine.passed(lanes.page)
@@ -255,7 +205,6 @@ def test_what_was_made_before_a_page_came_ends_with_it(lanes: Lanes) -> None:
 
 
 def test_a_page_that_is_known_ends_nothing(lanes: Lanes) -> None:
-    """Each connection to the daemon is passed it."""
     mine = Life()
     mine.passed(lanes.page)
     before = mine.watch
@@ -264,30 +213,15 @@ def test_a_page_that_is_known_ends_nothing(lanes: Lanes) -> None:
     assert before.horizon[0] == life.FOREVER
 
 
-# --- what is made in the next life
-
-
-def renewed(_: Lanes) -> None:
-    """Renew this process."""
-    renew()
-
-
-def cloned(lanes: Lanes) -> None:
-    """Let the page of the daemon tell of a clone."""
-    lanes.renew()
-
-
-ENDS = pytest.mark.parametrize("end", [renewed, cloned])
+ENDS = pytest.mark.parametrize("end", [lambda _: renew(), Lanes.renew], ids=["renewal", "clone"])
 
 
 @ENDS
 @EACH_IMPLEMENTATION
 @pytest.mark.parametrize("kind", ["v1", "v7", "flake", "snowflake"])
 def test_no_block_is_used_in_the_next_life(
-    end: Callable[[Lanes], None], kind: Kind, tmp_path: Path, time: Time
+    end: Callable[[Lanes], None], kind: Kind, world: World, time: Time
 ) -> None:
-    """Not by a function that has drawn before, and not if the clock stands still."""
-    world = World(tmp_path / "s", time)
     world.lanes.refusing = True
     with world.server() as server, Client(world.path, fallback=False, _clock=time) as client:
         draw = client.factory(kind)
@@ -297,16 +231,13 @@ def test_no_block_is_used_in_the_next_life(
         ids += [draw() for _ in range(3)]
         assert len(server.requests) == 2
     assert len(set(ids)) == 6
-    world.lanes.close()
 
 
 @ENDS
 @EACH_IMPLEMENTATION
 def test_no_lease_is_used_in_the_next_life(
-    end: Callable[[Lanes], None], tmp_path: Path, time: Time
+    end: Callable[[Lanes], None], world: World, time: Time
 ) -> None:
-    """The next one is asked for as in a process that has just begun."""
-    world = World(tmp_path / "s", time)
     with world.server() as server, Client(world.path, fallback=False, _clock=time) as client:
         draw = client.factory("v7")
         for lives in range(1, 4):
@@ -318,7 +249,6 @@ def test_no_lease_is_used_in_the_next_life(
                 draw()
             assert server.asked == lives
             end(world.lanes)
-    world.lanes.close()
 
 
 @ENDS
@@ -326,7 +256,6 @@ def test_no_lease_is_used_in_the_next_life(
 def test_the_fallback_of_the_next_life_has_another_node(
     end: Callable[[Lanes], None], lanes: Lanes
 ) -> None:
-    """A node of 47 random bits, which a copy has too."""
     current().passed(lanes.page)
     client = Client(socket="/nowhere/s")
     before = client.uuid1()
@@ -335,59 +264,6 @@ def test_the_fallback_of_the_next_life_has_another_node(
     after = client.uuid1()
     assert after.node != before.node
     assert client.uuid1().node == after.node
-
-
-class Cloning(Time):
-    """A clock: so often as *clones* says, *lanes* tell of another clone when it is read."""
-
-    lanes: Lanes
-    clones = 0
-
-    def utc_ns(self) -> int:
-        """Return UTC in nanoseconds since 1970."""
-        if self.clones:
-            self.clones -= 1
-            self.lanes.renew()
-        return super().utc_ns()
-
-
-@pytest.mark.parametrize("form", ["uuid", "bytes"])
-@EACH_IMPLEMENTATION
-def test_a_list_is_made_again_if_the_machine_is_cloned_meanwhile(
-    form: Form, tmp_path: Path
-) -> None:
-    """A clone may be making the same list. If that happens on and on, the daemon is broken."""
-    time = Cloning(10)
-    world = World(tmp_path / "s", time)
-    time.lanes = world.lanes
-    time.lanes.refusing = True
-    with world.server() as server, Client(world.path, _clock=time) as client:
-        client.make("v7", 3, form)
-        time.clones = 1
-        before = len(server.requests)
-        assert len(client.make("v7", 3, form)) in (3, 48)
-        assert len(server.requests) == before + 2
-        time.clones = 1 << 30
-        with pytest.raises(DaemonUnavailable, match="told of 100 clones in one call"):
-            client.make("v7", 3, form)
-    world.lanes.close()
-
-
-@EACH_IMPLEMENTATION
-@pytest.mark.parametrize(
-    ("kind", "back"),
-    [("v6", 0), *((kind, back) for kind in ("v7", "ulid", "flake") for back in (0, 10_000_000))],
-)
-def test_ids_rise_over_a_renewal(time: Time, kind: Kind, back: int) -> None:
-    """Those that do not follow UTC rise also where UTC was set back."""
-    client = Client(socket="/nowhere/s", _clock=time)
-    ids: list[Any] = [*client.make(kind, 100)]
-    time.utc -= back
-    ids += client.make(kind, 1)
-    client.renew()
-    time.move(0.000_001)
-    ids += client.make(kind, 1)
-    assert ids == sorted(set(ids))
 
 
 @ENDS
@@ -403,23 +279,6 @@ def test_a_backfill_is_not_used_in_the_next_life(
         backfill.take(1)
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("fork", FORKS)
-def test_a_backfill_is_not_used_in_a_forks_child(
-    fork: Callable[[Callable[[], bool]], bool],
-) -> None:
-    """The parent uses it on."""
-    backfill = Backfill("v7")
-
-    def refused() -> bool:
-        with pytest.raises(RuntimeError, match="made before a fork"):
-            backfill.take(0)
-        return True
-
-    assert fork(refused)
-    assert backfill.take(0).version == 7
-
-
 def test_ids_of_a_seed_go_on_after_a_renewal() -> None:
     """They are the same in each run on purpose, and would begin again."""
     new = FixedChannels(1, 1 << 58, 5)
@@ -430,7 +289,6 @@ def test_ids_of_a_seed_go_on_after_a_renewal() -> None:
 
 @EACH_IMPLEMENTATION
 def test_threads_draw_while_another_renews(daemon: Daemon) -> None:
-    """No id comes twice, none fails, and no connection is closed in the middle of a request."""
     client = Client(daemon.socket, fallback=False)
     ended = threading.Event()
     drawn: list[list[object]] = []
@@ -459,9 +317,6 @@ def test_threads_draw_while_another_renews(daemon: Daemon) -> None:
     assert sum(len(set(ids)) for ids in drawn) == sum(map(len, drawn))
 
 
-# --- what is left behind
-
-
 def held() -> tuple[int, int, int]:
     """Return how many descriptors, mappings of files, and objects of the client there are."""
     gc.collect()
@@ -484,7 +339,6 @@ def kept_by(step: Callable[[], None], count: int) -> tuple[int, int, int]:
 
 @EACH_IMPLEMENTATION
 def test_restarts_of_the_daemon_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
-    """Neither the page of the last daemon, nor anything of the fallback's time between two."""
     client = Client(tmp_path / "s", _clock=time)
     draws = [client.factory(kind) for kind in ("v1", "v4", "v7")]
 
@@ -509,9 +363,7 @@ def test_restarts_of_the_daemon_leave_nothing_behind(tmp_path: Path, time: Time)
 
 
 @EACH_IMPLEMENTATION
-def test_renewals_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
-    """Neither connections, nor what made ids before."""
-    world = World(tmp_path / "s", time)
+def test_renewals_leave_nothing_behind(world: World, time: Time) -> None:
     client = Client(world.path, fallback=False, _clock=time)
     draws = [client.factory(kind) for kind in ("v1", "v4", "v7")]
 
@@ -523,14 +375,5 @@ def test_renewals_leave_nothing_behind(tmp_path: Path, time: Time) -> None:
     with world.server():
         descriptors, files, objects = kept_by(renewal, 300)
         client.close()
-    world.lanes.close()
     assert (descriptors, files) == (0, 0)
     assert objects < 300
-
-
-def test_the_functions_of_the_module_renew_the_process() -> None:
-    """A snapshot is one of all clients of the process."""
-    for end in (uuidd_client.renew, Client("/nowhere/s").renew):
-        before = current()
-        end()
-        assert before.over

@@ -1,3 +1,5 @@
+"""The makers of ids that the benchmarks compare, and what they find out about them."""
+
 from __future__ import annotations
 
 import json
@@ -8,10 +10,42 @@ from itertools import chain
 
 import pytest
 
-from tests.benchmarks import makers
+from tests.benchmarks import makers, promises
 from tests.rig import PATIENCE, Daemon
 
-pytestmark = pytest.mark.usefixtures("implementation")
+COUNT = "from itertools import count; draw = count().__next__"
+SYSTEM = "from uuid import uuid4 as draw"
+GENERATOR = "from random import Random; r = Random(); draw = lambda: f'{r.getrandbits(128):032x}'"
+
+
+def tried(trial: str, setup: str) -> str:
+    """Return what a trial finds."""
+    done = subprocess.run(
+        [sys.executable, promises.TRIALS, trial],
+        input=json.dumps([setup, "draw()"]),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("trial", "setup", "found"),
+    [
+        ("order", COUNT, "yes"),
+        ("order", SYSTEM, "no"),
+        ("fork", GENERATOR, "the same ids"),
+        ("fork", SYSTEM, "differ"),
+        ("bits", COUNT, "none"),
+        ("bits", SYSTEM, ""),
+    ],
+)
+def test_a_trial_finds_what_is_known(trial: str, setup: str, found: str) -> None:
+    assert tried(trial, setup) == found
+
 
 RUN = "import json, sys\nfor code in json.load(sys.stdin): exec(code, {})"
 
@@ -26,6 +60,7 @@ GROUPS = (
 
 
 @pytest.mark.process
+@pytest.mark.usefixtures("implementation")
 def test_each_maker_of_ours_can_be_run() -> None:
     """The benchmarks have their code as text, in which no type checker finds a wrong name."""
     ours = [comparison.mine for comparison in chain(*GROUPS)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import socket
 import sys
 import threading
@@ -20,7 +19,6 @@ import pytest
 from tests.client.breaking import break_off, come_between
 from tests.client.fakes import START, Server, Time, gives, granted, offsets, refused, result
 from tests.client.lanes import Clock, World, leasing
-from tests.client.raw import raw_fork
 from tests.kinds import GREGORIAN, LANED, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
 from tests.rig import until
 from uuidd.core.ids.versions import gregorian_fields
@@ -42,14 +40,10 @@ def rising(kind: str, ids: list[Any]) -> bool:
     return all(before < after for before, after in itertools.pairwise(keys))
 
 
-# --- from one source to another
-
-
 @pytest.mark.parametrize("kind", [kind for kind in TIMED if kind != "snowflake"])
 def test_ids_rise_from_lease_to_block_to_fallback_and_back(
     world: World, time: Time, kind: Kind
 ) -> None:
-    """One by one and in lists, at each change of their source (P4)."""
     found: list[Any] = []
     lane = kind in LEASED
     with Client(world.path, _clock=time) as client:
@@ -96,37 +90,7 @@ def test_ids_rise_from_lease_to_block_to_fallback_and_back(
     assert rising(kind, found)
 
 
-@pytest.mark.parametrize("kind", LEASED)
-def test_the_lane_goes_on_behind_the_block_before_it(world: World, time: Time, kind: Kind) -> None:
-    """A long list does not reach back to before it."""
-    with world.server() as server, Client(world.path, _clock=time) as client:
-        found = [*client.make(kind, 10_000), *client.make(kind, 50_000)]
-        assert server.asked
-    assert rising(kind, found)
-
-
-@pytest.mark.parametrize("kind", LEASED)
-def test_blocks_go_on_behind_the_lane_before_them(world: World, time: Time, kind: Kind) -> None:
-    """Of a block that overlaps with it, the first part is left out."""
-    with leasing(world) as (server, client):
-        found: list[Any] = [*client.make(kind, 1000)]
-        time.utc += 100
-        world.lanes.words[HORIZON_AT] = 0
-        found += client.make(kind, 1000)
-        assert server.requests
-    assert rising(kind, found)
-
-
-@pytest.mark.parametrize("kind", ["v1", "v6", "v7", "flake", "ulid"])
-def test_of_a_block_what_was_used_is_left_out(path: Path, time: Time, kind: Kind) -> None:
-    """Whatever it was used under."""
-    with Server(path, gives((100, 10), (95, 30))), Client(path, _clock=time) as client:
-        client.make(kind, 10)
-        assert offsets(kind, client.make(kind, 3)) == [110, 111, 112]
-
-
 def test_a_block_of_old_ticks_of_utc_is_followed_by_another(path: Path, time: Time) -> None:
-    """While UTC has not gone back, there are later ones."""
     blocks = gives((100, 10), (50, 10), (95, 15), (200, 1))
     with Server(path, blocks), Client(path, _clock=time) as client:
         client.make("v1", 10)
@@ -162,7 +126,6 @@ def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
 def test_under_the_same_node_and_worker_ids_go_on_at_once(
     path: Path, time: Time, kind: Kind
 ) -> None:
-    """Nobody waits for the next millisecond."""
     with Server(path, gives((0, 3), (10, 10))) as server, Client(path, _clock=time) as client:
         found = client.make(kind, 1, "int")
         time.move(1)
@@ -184,9 +147,6 @@ def test_a_v1_and_a_v6_have_no_tick_in_common(world: World, time: Time) -> None:
             time.utc += number % 7
         assert server.asked == 1
     assert len({gregorian_fields(id.int)[:3] for id in found}) == len(found)
-
-
-# --- a steady daemon that is behind
 
 
 @pytest.mark.parametrize("kind", ["v7", "flake", "snowflake"])
@@ -223,7 +183,6 @@ def test_a_daemon_that_is_behind_is_not_used_where_there_is_a_fallback(
 
 
 def test_the_fallback_goes_on_behind_a_daemon_that_is_ahead(path: Path, time: Time) -> None:
-    """Its steady timeline may lead UTC."""
     with Client(path, _clock=time) as client:
         with Server(path, gives((15 * SECOND, 64))):
             found = [client.uuid7()]
@@ -251,11 +210,7 @@ def test_a_daemon_more_than_an_hour_behind_is_used(path: Path, time: Time, kind:
                 assert offsets(kind, client.make(kind, 65)) == [*range(65)]
 
 
-# --- steps of UTC
-
-
 def test_v1_begin_again_where_utc_was_set_back(path: Path, time: Time) -> None:
-    """Order is not to be had, and no request is wasted."""
     with Server(path, gives((100, 10), (-900, 10))) as server, Client(path, _clock=time) as client:
         client.make("v1", 10)
         time.utc = START - 890
@@ -265,7 +220,6 @@ def test_v1_begin_again_where_utc_was_set_back(path: Path, time: Time) -> None:
 
 @pytest.mark.parametrize("kind", LEASED)
 def test_a_small_step_back_of_utc_is_waited_for(world: World, time: Time, kind: Kind) -> None:
-    """Of the lane there are later ticks within 10 ms."""
     with leasing(world) as (server, client):
         draw = client.factory(kind)
         found = [draw()]
@@ -280,7 +234,6 @@ def test_a_small_step_back_of_utc_is_waited_for(world: World, time: Time, kind: 
 def test_no_id_comes_twice_when_utc_steps_back_and_forth(
     world: World, time: Time, kind: Kind, back: int
 ) -> None:
-    """Nor a tick of the lane."""
     with leasing(world) as (_, client):
         draw = client.factory(kind)
         found = [*client.make(kind, 5000), draw()]
@@ -308,7 +261,6 @@ def _is_of_the_lane(kind: str, id: Any) -> bool:
 
 @pytest.mark.parametrize("kind", LANED)
 def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: Kind) -> None:
-    """The lane has no such time, and the daemon's steady timeline goes on."""
     with leasing(world) as (server, client):
         found = [*client.make(kind, 1)]
         time.utc -= 20 * MS
@@ -320,23 +272,6 @@ def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: Kin
     assert rising(kind, found)
 
 
-@pytest.mark.parametrize("kind", ["v1", "v7"])
-def test_ids_rise_over_a_step_of_utc_past_the_horizon(world: World, time: Time, kind: Kind) -> None:
-    """They are of blocks then."""
-    with leasing(world) as (server, client):
-        draw = client.factory(kind)
-        found = [draw()]
-        time.utc += HOUR
-        for _ in range(3):
-            found.append(draw())
-            time.move(0.2)
-        assert len(server.requests) == 3
-    assert rising(kind, found)
-
-
-# --- calls that come between
-
-
 DRAWS: dict[str, Callable[[Client, Kind], list[Any]]] = {
     "uuid": lambda client, kind: [client.factory(kind)()],
     "text": lambda client, kind: [next(client.iter(kind, "text"))],
@@ -345,17 +280,25 @@ DRAWS: dict[str, Callable[[Client, Kind], list[Any]]] = {
 
 
 def _spot(kind: str, id: Any) -> tuple[int, int]:
-    """Return the tick and the clock sequence or lane of an id."""
     found = fields(kind, id)
     return tick(kind, id), found["clock_seq"] if kind in GREGORIAN else found["lane"]
 
 
-@pytest.mark.parametrize("source", ["lane", "block", "fallback"])
-@pytest.mark.parametrize(("kind", "way"), [("v1", "uuid"), ("v1", "list"), ("v7", "text")])
+@pytest.mark.parametrize(
+    ("kind", "way", "source", "step"),
+    [
+        *(
+            (kind, way, source, 1)
+            for kind, way in (("v1", "uuid"), ("v1", "list"), ("v7", "text"))
+            for source in ("lane", "block", "fallback")
+        ),
+        # What is drawn leads UTC.
+        ("v7", "uuid", "fallback", -100),
+    ],
+)
 def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
-    world: World, time: Time, kind: Kind, way: str, source: str
+    world: World, time: Time, kind: Kind, way: str, source: str, step: int
 ) -> None:
-    """Its ids are above all before, and all that are drawn later are above its ids."""
     world.lanes.refusing = source == "block"
     time.step = 1
     with contextlib.ExitStack() as stack:
@@ -364,7 +307,8 @@ def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
         for at in itertools.count(1):
             client = Client(world.path, fallback=source == "fallback", _clock=time)
             before = client.make(kind, 3)
-            time.move(1)
+            time.ticks += SECOND
+            time.utc += step * SECOND
             inside: list[Any] = []
             between = [*DRAWS.values()][at % 3]
             ids = come_between(
@@ -384,30 +328,6 @@ def test_a_handler_that_draws_anywhere_repeats_nothing_and_keeps_the_order(
             if not inside:
                 break
         assert at > 5
-
-
-def test_requests_of_a_handler_count_too(path: Path, time: Time) -> None:
-    """They are those of its client."""
-    with Server(path, gives(*((100 * number, 10) for number in range(100)))):
-        client = Client(path, fallback=False, max_age=0, _clock=time)
-        inside: list[Any] = []
-
-        def handle() -> None:
-            if not inside:
-                inside.append(None)
-                inside.append(client.uuid7())
-
-        # In the channel: when it looks whether it may ask.
-        time.elapsed = partial(_interrupted, time, handle)  # type: ignore[method-assign]
-        client.uuid7()
-        assert (client.stats().blocks, len(inside[1:])) == (2, 1)
-        client.close()
-
-
-def _interrupted(time: Time, handler: Callable[[], object]) -> float:
-    if threading.current_thread() is threading.main_thread():
-        handler()
-    return Time.elapsed(time)
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
@@ -459,7 +379,6 @@ def test_a_block_that_came_late_has_no_future_tick_after_a_step_back(
 @pytest.mark.parametrize("max_age", [0, 0.1])
 @pytest.mark.parametrize("leased", [True, False])
 def test_threads_get_no_id_twice(path: Path, kind: Kind, max_age: float, leased: bool) -> None:
-    """One by one, of an iterator that they share, and in lists; each thread's ids rise."""
     world = World(path, Clock())
     world.lanes.refusing = not leased
     with world.server() as server, Client(path, fallback=False, max_age=max_age) as client:
@@ -530,7 +449,6 @@ class Saving(Server):
 
 
 def test_others_get_ids_while_a_call_waits_for_a_save(path: Path, time: Time) -> None:
-    """The wait is over a connection of its own."""
     found: list[Any] = []
     with Saving(path) as server, Client(path, fallback=False, _clock=time) as client:
         thread = threading.Thread(target=lambda: found.append(client.uuid7()))
@@ -562,9 +480,6 @@ def test_one_call_of_each_timeline_waits_for_a_save(path: Path, time: Time) -> N
     assert offsets("v7", found) == [0, 100, 200]
 
 
-# --- the next life
-
-
 class Ending(Time):
     """A clock that ends the life once, when UTC is read after it was *armed*."""
 
@@ -580,6 +495,7 @@ class Ending(Time):
 
 LIVED: dict[str, Callable[[Client], list[Any]]] = {
     "list": lambda client: client.make("v7", 2),
+    "packed": lambda client: [client.make("v7", 1, "bytes")],
     "function": lambda client: [client.factory("v7")()],
     "method": lambda client: [client.uuid7()],
 }
@@ -610,8 +526,6 @@ def test_a_call_in_which_the_life_ends_is_made_again(path: Path, make: str, read
 
 
 def test_a_lease_that_came_in_the_life_before_is_not_used(world: World, time: Time) -> None:
-    """The next one is of another lane, over another connection."""
-
     def answered(request: bytes, connection: Any) -> bool:
         if server.asked == 1:
             life.current().end()
@@ -680,7 +594,6 @@ def made_before(world: World, client: Client, kind: Kind, source: str) -> list[A
 def test_a_long_list_begins_after_what_was_made_before_a_renewal(
     world: World, time: Time, kind: Kind, source: str
 ) -> None:
-    """Also if it is made of another lane, or of blocks (P4)."""
     with Client(world.path, _clock=time) as client:
         with contextlib.nullcontext() if source == "fallback" else world.server():
             found = made_before(world, client, kind, source)
@@ -697,33 +610,7 @@ def test_a_long_list_begins_after_what_was_made_before_a_renewal(
     assert rising(kind, found)
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("fork", [os.fork, raw_fork])
-@pytest.mark.parametrize("kind", ["v1", "v6", "v7"])
-def test_a_long_list_of_a_child_begins_after_what_its_parent_made(
-    path: Path, kind: Kind, fork: Callable[[], int]
-) -> None:
-    """Also if it is made of another lane (P4)."""
-    world = World(path, Clock())
-    with world.server(), Client(path, _clock=world.time) as client:
-        found = [id for count in (1, 1, 20_000) for id in client.make(kind, count)]
-        pid = fork()
-        if not pid:
-            status = 1
-            try:
-                found += [id for count in (300_000, 10) for id in client.make(kind, count)]
-                status = 0 if rising(kind, found) else 2
-            finally:
-                os._exit(status)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    world.lanes.close()
-
-
-# --- close
-
-
 def test_a_closed_client_has_no_lease_and_asks_for_another(world: World, time: Time) -> None:
-    """Its ids go on after those before."""
     with leasing(world) as (server, client):
         found = client.make("v7", 2)
         client.close()

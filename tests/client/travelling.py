@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import freezegun
 import time_machine
@@ -21,9 +21,6 @@ from tests.judge import v7_tick
 from uuidd.core.ids import kinds
 from uuidd_client import Client
 from uuidd_client.system import SYSTEM_CLOCK
-
-if TYPE_CHECKING:
-    pass
 
 KINDS: Any = [kind for kind in kinds.KINDS if kind != "snowflake"]
 EACH = 100
@@ -38,7 +35,6 @@ TOOLS: dict[str, Callable[[datetime], AbstractContextManager[Any]]] = {
 
 
 def main(tool: str, socket: str) -> None:
-    """Draw before, then, and after; tell what was seen."""
     client = Client(socket, timeout=10)
     longest = 0.0
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}

@@ -30,8 +30,8 @@ PROCESSES = [
         f"tests/client/test_{name}.py"
         for name in (
             "aio",
+            "connection",
             "inspect",
-            "lease",
             "opentelemetry",
             "pytest_plugin",
             "renew",

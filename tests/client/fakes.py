@@ -1,4 +1,4 @@
-"""A clock that is set by hand, a source of chosen blocks, and a socket with chosen answers."""
+"""A clock that is set by hand, and a socket with chosen answers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from struct import pack
-from types import SimpleNamespace
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import msgpack
-import pytest
 
 from tests.kinds import tick
 from uuidd.core.ids import versions
@@ -27,10 +24,6 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import pack_notification
-from uuidd_client import cutter, extension
-from uuidd_client.cutter import Cutter
-from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.life import FOREVER, Watch, word
 from uuidd_client.system import ClientClock
 
 UUIDCTL = [
@@ -42,8 +35,6 @@ UUIDCTL = [
 
 START = UNIX_EPOCH + 1_700_000_000 * TICKS_PER_SECOND
 NODE = 0x0123_4567_89AB
-
-UNAVAILABLE = DaemonUnavailable("/nowhere", "it is a fake")
 
 
 class Time(ClientClock):
@@ -79,31 +70,6 @@ class Time(ClientClock):
     def _move(self, ticks: int) -> None:
         self.ticks += ticks
         self.utc += ticks
-
-
-class Unleased:
-    """What stands in for a connection: it gives blocks as a test says, and no lease."""
-
-    path = "/nowhere"
-    page = None
-    watch = Watch(word(FOREVER), word(0), 0)
-    """That of a block which nothing ends."""
-
-    def lease(self) -> NoReturn:
-        """Raise DaemonUnavailable."""
-        raise UNAVAILABLE
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def set_random(patch: pytest.MonkeyPatch, random: Callable[[int], bytes]) -> None:
-    """Let all clients that are made from now on read *random*."""
-    if extension.core is None:
-        patch.setattr(cutter, "Cutter", partial(Cutter, random=random))
-    else:
-        new, draw = partial(extension.core.Cutter, random=random), extension.core.Draw
-        patch.setattr(extension, "core", SimpleNamespace(Cutter=new, Draw=draw))
 
 
 def block(first: int, count: int, clock_seq: int = 5, node: int = NODE) -> Block:

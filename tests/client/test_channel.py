@@ -15,6 +15,7 @@ import pytest
 
 from tests.client.fakes import (
     NO_LEASE,
+    NODE,
     START,
     Answer,
     Server,
@@ -424,6 +425,12 @@ def test_a_step_of_utc_ends_a_block(path: Path, time: Time, kind: Kind, step: in
         ids += [draw() for draw in draws * 2]
         assert len(server.requests) == 2
     assert len(set(ids)) == 12
+
+
+def test_an_id_has_the_node_and_the_clock_sequence_of_its_block(path: Path, time: Time) -> None:
+    with Server(path, gives((0, 1), (1, 1, 7))), Client(path, max_age=0, _clock=time) as client:
+        found = [client.uuid1(), *client.make("v6", 1)]
+    assert [(id.node, id.clock_seq) for id in found] == [(NODE, 5), (7, 5)]
 
 
 def test_what_is_missing_is_asked_for_at_once(path: Path, time: Time) -> None:

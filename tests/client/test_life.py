@@ -267,6 +267,21 @@ def test_the_fallback_of_the_next_life_has_another_node(
 
 
 @ENDS
+@EACH_IMPLEMENTATION
+def test_no_v4_that_waits_is_used_in_the_next_life(
+    end: Callable[[Lanes], None], lanes: Lanes
+) -> None:
+    current().passed(lanes.page)
+    client = Client(socket="/nowhere/s")
+    client.make("v4", 1)
+    cutter = client._channels.cutter("v4")
+    assert cutter is not None
+    assert all(cutter.one("v4", "text") for _ in range(40))
+    end(lanes)
+    assert cutter.one("v4", "text") is None
+
+
+@ENDS
 def test_a_backfill_is_not_used_in_the_next_life(
     end: Callable[[Lanes], None], lanes: Lanes
 ) -> None:

@@ -42,11 +42,16 @@ UNPRIVILEGED = ("setpriv", "--bounding-set=-sys_time", "--inh-caps=-all")
 
 
 class Booted:
-    """A booted system, with our wheel in /opt/uuidd, as long as the context lasts."""
+    """A booted system, with our wheel in /opt/uuidd, as long as the context lasts.
 
-    def __init__(self) -> None:
+    It has PACKAGES and *more* packages of a *release* of Debian.
+    """
+
+    def __init__(self, release: str = "bookworm", more: str = "") -> None:
         for program in ("mmdebstrap", "systemd-nspawn", "nsenter", "setpriv", "ip"):
             need(program)
+        self._release, self._packages = release, ",".join(filter(None, (PACKAGES, more)))
+        self._is_other = bool(more)
         # Some hundred MB: too much for a /tmp in memory.
         self._folder = Path(tempfile.mkdtemp(prefix="uuidd-booted-", dir="/var/tmp"))
         self._root = self._folder / "root"
@@ -57,7 +62,7 @@ class Booted:
 
     def __enter__(self) -> Booted:
         try:
-            ready = os.environ.get("UUIDD_TEST_ROOT")
+            ready = None if self._is_other else os.environ.get("UUIDD_TEST_ROOT")
             if ready:
                 output("cp", "--archive", "--reflink=auto", ready, self._root, timeout=BUILDING)
             else:
@@ -193,7 +198,7 @@ class Booted:
         output(
             *(need("mmdebstrap"), "--quiet", "--variant=essential", "--dpkgopt=force-unsafe-io"),
             *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "locale", "man")),
-            *(f"--include={PACKAGES}", "bookworm", self._root),
+            *(f"--include={self._packages}", self._release, self._root),
             timeout=BUILDING,
         )
 

@@ -15,6 +15,7 @@ DOCUMENTS = (
     "systemd/README.md",
     "systemd/fleet.md",
     "systemd/clones.md",
+    "systemd/runbooks.md",
     "uuidd/README.md",
     "uuidd/decisions.md",
     "uuidd/status.md",

@@ -477,8 +477,8 @@ def test_every_number_of_the_status_is_among_the_metrics() -> None:
 
 def test_a_label_has_any_text() -> None:
     source = 'file "C:\\n"\nof a host'
-    told = parsed(metrics.text(changed(node_source=source)))
-    assert told[0].samples[0].labels["node_source"] == source
+    told = {family.name: family for family in parsed(metrics.text(changed(node_source=source)))}
+    assert told["uuidd_info"].samples[0].labels["node_source"] == source
 
 
 def test_a_metric_with_labels_is_there_before_its_first_sample() -> None:
@@ -555,14 +555,14 @@ def test_a_real_daemons_metrics_are_those_of_its_status(daemon: Daemon, uuidctl:
     """The text ends with a line break, as its readers demand."""
     _, plain, _ = uuidctl("status", "--json", socket=daemon.socket)
     assert json.loads(plain)["pid"] == daemon.pid
-    status, out, err = uuidctl("status", "--prometheus", socket=daemon.socket)
+    status, out, err = uuidctl("metrics", socket=daemon.socket)
     assert (status, err, out[-1]) == (0, "", "\n")
     # Reasons of refusals are whatever other tests have asked for.
     real = {way for way, _ in numbers(json.loads(plain)) if ".refused." not in way}
     assert {where(way) for way in real - IN_TICKS - NO_MEASURE} <= set(samples(out))
 
 
-@pytest.mark.parametrize("form", [[], ["--json"], ["--prometheus"], ["--check"]])
+@pytest.mark.parametrize("form", [[], ["--json"], ["--check"]])
 def test_without_a_daemon_a_line_says_so(uuidctl: Uuidctl, form: list[str]) -> None:
     message = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
     assert uuidctl("status", *form) == (2 if form == ["--check"] else 1, "", message)

@@ -144,13 +144,13 @@ def test_what_cannot_be_done_is_one_line_with_status_1(
 
 
 @pytest.mark.parametrize(
-    ("form", "code"), [([], 1), (["--prometheus"], 1), (["--watch"], 1), (["--check"], 2)]
+    ("words", "code"), [("status", 1), ("metrics", 1), ("status --watch", 1), ("status --check", 2)]
 )
 def test_the_status_of_another_version_is_reported_as_such(
-    path: Path, uuidctl: Uuidctl, form: list[str], code: int
+    path: Path, uuidctl: Uuidctl, words: str, code: int
 ) -> None:
     with Server(path, lambda request: result(request, {"version": "99"})):
-        status, out, err = uuidctl("status", *form, socket=path)
+        status, out, err = uuidctl(*words.split(), socket=path)
     assert (status, out.strip()) == (code, "")
     assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")
 

@@ -74,6 +74,14 @@ def test_the_screen_that_is_shown_has_the_lines_of_the_command(status: dict[str,
     assert _labels(screen) == _labels(drawn)
 
 
+def test_each_alert_names_its_section_of_the_runbooks() -> None:
+    sections = re.findall(r"^## (\w+)$", text("systemd/runbooks.md"), flags=re.MULTILINE)
+    rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
+    named = {rule["alert"]: rule["annotations"]["runbook_url"] for rule in rules}
+    at = "file:///usr/share/doc/uuidd-python/runbooks.md"
+    assert named == {name: f"{at}#{name.lower()}" for name in sections}
+
+
 def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
     """And neither for a host that looks ill, nor for a daemon that is well."""
     rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]

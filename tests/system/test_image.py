@@ -122,7 +122,7 @@ def test_readiness_is_whether_all_kinds_are_served(image: Image, volumes: Volume
 
 @pytest.mark.usefixtures("daemon")
 def test_metrics_come_from_the_image(image: Image, volumes: Volumes) -> None:
-    done = run(*image.run(volumes, "uuidctl", "status", "--prometheus"))
+    done = run(*image.run(volumes, "uuidctl", "metrics"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "uuidd_saves_failing 0.0" in done.stdout
 

@@ -28,6 +28,7 @@ FILES = {
     "uuidd.socket": "etc/systemd/system/uuidd.socket",
     "uuidd-keep.path": "etc/systemd/system/uuidd-keep.path",
     "uuidd-keep.service": "etc/systemd/system/uuidd-keep.service",
+    "uuidd-metrics.service": "etc/systemd/system/uuidd-metrics.service",
     "sysusers.conf": "etc/sysusers.d/uuidd.conf",
     "tmpfiles.conf": "etc/tmpfiles.d/uuidd.conf",
     "udev.rules": "etc/udev/rules.d/70-uuidd.rules",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
+from collections.abc import Iterator
 
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.system import SERVICE, given_timeout
@@ -43,3 +45,15 @@ def whole_number(text: str, least: int) -> int:
     if not re.fullmatch(r"[0-9]{1,40}", text) or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
     return int(text)
+
+
+@contextlib.contextmanager
+def of_our_version() -> Iterator[None]:
+    """Raise CommandError for a status that is not as expected."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise CommandError(
+            "the daemon's status cannot be shown, it may be of another version"
+            f" ({type(error).__name__}: {str(error)[:60]}); --json prints all fields"
+        ) from error

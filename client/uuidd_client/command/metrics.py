@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 METRICS = """\
+uuidd_up computed.up
+    Whether the daemon answers: 1 if so, 0 if not. With 0 all other metrics are missing.
 uuidd_info computed.info.{node}.{node_source}.{version}
     Always 1. The labels name the daemon's version and node.
 uuidd_worker computed.worker.{namespace}
@@ -145,9 +148,17 @@ def text(status: dict[str, Any]) -> str:
 
     What has no number now is left out.
     """
-    told = {**status, "computed": _computed(status)}
+    return _text({**status, "computed": _computed(status)}, _metrics(status["limits"]))
+
+
+def text_away() -> str:
+    """Return what there is to tell while no daemon answers."""
+    return _text({"computed": {"up": 0}}, islice(_metrics({}), 1))
+
+
+def _text(told: dict[str, Any], entries: Iterable[tuple[str, str, str]]) -> str:
     lines = []
-    for name, way, about in _metrics(status["limits"]):
+    for name, way, about in entries:
         samples = [*_samples(told, way.split("."), [])]
         # A metric with labels is there before its first sample.
         if samples or "{" in way:
@@ -177,6 +188,7 @@ def _computed(status: dict[str, Any]) -> dict[str, Any]:
     # No alert is to count a number that another host may have.
     own = worker["number"] is not None and not over and worker["state"] != "fenced"
     return {
+        "up": 1,
         "info": {status["node"]: {status["node_source"]: {status["version"]: 1}}},
         "worker": {worker["namespace"] or "": worker["number"]} if own else {},
         "worker_missing": None if worker["window"] is None else over or left is None,

@@ -1,20 +1,18 @@
-"""``uuidctl status``: shows the daemon's status, as a screen, JSON, metrics or one line."""
+"""``uuidctl status``: shows the daemon's status, as a screen, JSON or one line."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from uuidd_client.client import Client
-from uuidd_client.command import metrics, panel
-from uuidd_client.command.common import CommandError, complain, timeout
+from uuidd_client.command import panel
+from uuidd_client.command.common import CommandError, complain, of_our_version, timeout
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
@@ -39,12 +37,6 @@ def add_to(commands: Any) -> None:
     form = command.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print all fields as JSON")
     form.add_argument(
-        "--prometheus",
-        action="store_true",
-        help="print metrics in the text format of Prometheus, for node_exporter's"
-        " textfile collector",
-    )
-    form.add_argument(
         "--watch", action="store_true", help="refresh the screen every second, until Ctrl-C"
     )
     form.add_argument(
@@ -66,9 +58,6 @@ def _do(given: argparse.Namespace) -> int:
     if given.json:
         # A daemon of another version may say what JSON has no form for.
         print(json.dumps(status, indent=2, default=repr, skipkeys=True))
-    elif given.prometheus:
-        with _of_our_version():
-            print(metrics.text(status), end="")
     else:
         time.sleep(GLANCE_SECONDS)
         print(_panel(client.status(), status, GLANCE_SECONDS))
@@ -78,7 +67,7 @@ def _do(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     try:
         status = Client(given.socket, fallback=False, timeout=timeout()).status()
-        with _of_our_version():
+        with of_our_version():
             faults, warnings = list(panel.faults(status)), list(panel.warnings(status))
             about = f"uuidd {status['version']}, pid {status['pid']}"
     except (DaemonUnavailable, CommandError) as error:
@@ -86,18 +75,6 @@ def _check(given: argparse.Namespace) -> int:
         return CRITICAL
     print(panel.plain(f"{about}: {'; '.join(faults + warnings) or 'all is well'}"))
     return CRITICAL if faults else WARNING if warnings else OK
-
-
-@contextlib.contextmanager
-def _of_our_version() -> Iterator[None]:
-    """Raise CommandError for a status that is not as expected."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise CommandError(
-            "the daemon's status cannot be shown, it may be of another version"
-            f" ({type(error).__name__}: {str(error)[:60]}); --json prints all fields"
-        ) from error
 
 
 def _watch(client: Client) -> int:
@@ -134,7 +111,7 @@ def _panel(status: dict[str, Any], before: dict[str, Any] | None, seconds: float
     """Return the panel of a status, with the rate of ids since the one *seconds* *before*."""
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = min(shutil.get_terminal_size((80, 24)).columns, panel.WIDTH)
-    with _of_our_version():
+    with of_our_version():
         rate = panel.rate(before, status, seconds) if before else None
         shown = panel.draw(status, rate, width=width, coloured=coloured)
     encoding = sys.stdout.encoding or "ascii"

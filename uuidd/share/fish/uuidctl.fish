@@ -54,8 +54,8 @@ function _shtab_uuidctl_using
   test "$_shtab_uuidctl_cmdpath" = "$argv"
 end
 
-set -g _shtab_uuidctl_commands new bounds inspect status renew run
-set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --name --namespace --socket --unit --worker -C -k -n -s
+set -g _shtab_uuidctl_commands new bounds inspect status metrics renew run
+set -g _shtab_uuidctl_opts_with_value --count --epoch --kind --listen --name --namespace --socket --unit --worker -C -k -n -s
 
 complete -c uuidctl -e
 complete -c uuidctl -f
@@ -90,9 +90,11 @@ complete -c uuidctl -n '_shtab_uuidctl_using inspect' -l json -d 'print one JSON
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a status -d 'show the status of the daemon'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l json -d 'print all fields as JSON'
-complete -c uuidctl -n '_shtab_uuidctl_using status' -l prometheus -d 'print metrics in the text format of Prometheus, for node_exporter'"'"'s textfile collector'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l watch -d 'refresh the screen every second, until Ctrl-C'
 complete -c uuidctl -n '_shtab_uuidctl_using status' -l check -d 'print one line; exit with 2 if the daemon does not serve all kinds of ids normally, and with 1 if it soon will not'
+complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a metrics -d 'print the metrics of the daemon for Prometheus, or serve them'
+complete -c uuidctl -n '_shtab_uuidctl_using metrics' -s h -l help -d 'show this help message and exit'
+complete -c uuidctl -n '_shtab_uuidctl_using metrics' -l listen -x -d 'serve the metrics at http://ADDR:PORT/metrics, such as 127.0.0.1:9755; [::]:9755 is every address of this host'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a renew -d 'tell the daemon that this machine was cloned'
 complete -c uuidctl -n '_shtab_uuidctl_using renew' -s h -l help -d 'show this help message and exit'
 complete -c uuidctl -n '_shtab_uuidctl_using; and test $_shtab_uuidctl_npos -eq 0' -a run -d 'run a command with a private daemon'

@@ -1,0 +1,94 @@
+"""``uuidctl metrics``: what it prints, and what it serves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.rig import PATIENCE, Daemon
+from uuidd_client.command import main
+
+pytestmark = pytest.mark.process
+
+
+@contextmanager
+def scraped(socket: Path) -> Iterator[str]:
+    """Run the server for the daemon at *socket*, and yield its URL."""
+    script = "import sys; from uuidd_client.command import main; sys.exit(main())"
+    words = ["--socket", str(socket), "metrics", "--listen", "127.0.0.1:0"]
+    server = subprocess.Popen(
+        [sys.executable, "-c", script, *words],
+        env={**os.environ, "UUIDD_TIMEOUT": str(PATIENCE)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        yield server.stdout.readline().removeprefix("serving ").strip()
+    finally:
+        server.terminate()
+        server.wait(PATIENCE)
+        assert server.stdout is not None
+        server.stdout.close()
+
+
+def samples(text: str) -> dict[str, float]:
+    """Return the samples without labels, by name."""
+    families = text_string_to_metric_families(text)
+    return {each.name: each.value for family in families for each in family.samples}
+
+
+def fetched(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:  # noqa: S310 - of this test
+        told: str = answer.read().decode()
+    return told
+
+
+def test_each_scrape_asks_the_daemon(capsys: pytest.CaptureFixture[str]) -> None:
+    with Daemon() as daemon, scraped(daemon.socket) as url:
+        assert main(["--socket", str(daemon.socket), "metrics"]) == 0
+        printed = samples(capsys.readouterr().out)
+        once, again = samples(fetched(url)), samples(fetched(url))
+    assert printed.keys() == once.keys()
+    assert once["uuidd_uptime_seconds"] < again["uuidd_uptime_seconds"]
+    assert once["uuidd_up"] == 1
+
+
+def test_a_scrape_without_a_daemon_tells_just_that(tmp_path: Path) -> None:
+    with scraped(tmp_path / "none") as url:
+        assert samples(fetched(url)) == {"uuidd_up": 0}
+
+
+def test_an_address_that_is_in_use_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with scraped(tmp_path / "none") as url:
+        address = url.removeprefix("http://").removesuffix("/metrics")
+        assert main(["metrics", "--listen", address]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"uuidctl: cannot listen at {address.replace(':', ' port ')}: Address already in use;"
+        " --listen another address"
+    ]
+
+
+def test_without_its_package_listen_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert main(["metrics", "--listen", "127.0.0.1:0"]) == 1
+    assert "install 'uuidd[metrics]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["9755", ":9755", "127.0.0.1:", "127.0.0.1:65536", "h:1x"])
+def test_what_is_no_address_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["metrics", "--listen", word])
+    assert f"{word!r} is not an address and a port" in capsys.readouterr().err

@@ -92,6 +92,7 @@ def _reads_well(text: str, groups: list[str]) -> str:
     # A date is no option: its dashes are plain.
     # A page's title is one word.
     header = re.sub(r"^\.TH (\w+) (\w+)", r".TH \1-\2", header)
+    text = re.sub(r"^(\.SH NAME\n\w+) (\w+)", r"\1-\2", text)
     return f"{header.replace(chr(92), '')}\n{text}".rstrip("\n")
 
 

@@ -185,7 +185,7 @@ def test_the_daemon_set_gives_a_node_its_worker(
     workers = tmp_path / "workers"
     workers.mkdir()
     (workers / "node-a").write_text("12")
-    [container] = daemon_set()["containers"]
+    container, _ = daemon_set()["containers"]
     options = ["--env", f"NODE_NAME={node}", "--volume", f"{workers}:/etc/uuidd/workers:ro"]
     with Started(volumes, image.run(volumes, *container["command"], options=options)) as daemon:
         assert volumes.client().status()["steady"]["worker"] == worker
@@ -267,8 +267,9 @@ def test_the_sidecar_shares_its_socket_and_nothing_else() -> None:
 
 def test_the_daemon_set_keeps_socket_and_state_on_the_node() -> None:
     pod = daemon_set()
-    [uuidd], [folders] = pod["containers"], pod["initContainers"]
+    (uuidd, metrics), [folders] = pod["containers"], pod["initContainers"]
     found = sources(pod)
+    assert mounts(metrics) == {"socket": SOCKETS}
     for volume, path in (("socket", SOCKETS), ("state", STATE)):
         assert found[volume] == {"hostPath": {"path": path, "type": "DirectoryOrCreate"}}
         assert mounts(uuidd)[volume] == mounts(folders)[volume] == path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -34,7 +35,8 @@ def scraped(socket: Path) -> Iterator[str]:
         assert server.stdout is not None
         yield server.stdout.readline().removeprefix("serving ").strip()
     finally:
-        server.terminate()
+        # So that it ends in order, and tells what it has executed.
+        server.send_signal(signal.SIGINT)
         server.wait(PATIENCE)
         assert server.stdout is not None
         server.stdout.close()

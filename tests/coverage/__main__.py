@@ -35,6 +35,7 @@ PROCESSES = [
             "opentelemetry",
             "pytest_plugin",
             "renew",
+            "scrape",
             "stats",
             "status",
             "testing",

@@ -194,4 +194,4 @@ async def test_each_number_of_the_status_changes(looks: Looks) -> None:
 
 
 async def test_each_metric_changes(looks: Looks) -> None:
-    assert constant(looks, samples) == SETTINGS_AS_METRICS
+    assert constant(looks, samples) == SETTINGS_AS_METRICS | {"uuidd_up"}

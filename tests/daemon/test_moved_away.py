@@ -195,6 +195,16 @@ async def test_utc_goes_on_under_a_volatile_node_and_steady_is_refused(inside: I
         await inside.take_steady_waiting(1)
 
 
+async def test_the_stored_node_goes_on_once_the_folder_is_back(inside: Inside) -> None:
+    last = inside.take_steady()
+    inside.disk.moved = GONE
+    await inside.use(10)
+    inside.disk.moved = ""
+    await inside.use(10)
+    assert inside.timeline.volatile is None
+    assert inside.take_steady().first >= last.first + last.count
+
+
 async def test_status_and_log_tell_of_it_at_once(
     inside: Inside, log: pytest.LogCaptureFixture
 ) -> None:

@@ -62,6 +62,18 @@ def test_all_files_are_put_in_place_and_the_service_starts_this_program(tmp_path
     assert {(tmp_path / place).stat().st_mode & 0o777 for place in FILES.values()} == {0o644}
 
 
+def test_each_file_is_put_where_its_reader_looks() -> None:
+    """Below /etc, so that each comes before a package's file of the same name."""
+    units = {f"etc/systemd/system/{name}" for name in FILES if name.startswith("uuidd")}
+    assert {*FILES.values()} - units == {
+        "etc/sysusers.d/uuidd.conf",
+        "etc/tmpfiles.d/uuidd.conf",
+        "etc/udev/rules.d/70-uuidd.rules",
+        "etc/default/uuidd",
+    }
+    assert units <= {*FILES.values()}
+
+
 def test_the_administrators_options_are_kept(tmp_path: Path) -> None:
     default, unit = tmp_path / FILES["default"], tmp_path / FILES["uuidd.service"]
     put(tmp_path)

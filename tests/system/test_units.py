@@ -29,6 +29,14 @@ def test_systemd_knows_every_word_of_the_units(prefix: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
+def test_the_service_comes_before_the_programs_that_ask_it(prefix: Path) -> None:
+    """It has more of the processors than another service, and in a group with others as well."""
+    lines = Path(units(prefix)[0]).read_text().splitlines()
+    told = dict(line.split("=", 1) for line in lines if line[:1].isalpha())
+    assert int(told["CPUWeight"]) > 100
+    assert int(told["Nice"]) < 0
+
+
 def exposure(service: str) -> float:
     """Return how systemd rates what a service could do to its host, from 0 to 10."""
     done = run(need("systemd-analyze"), "security", "--offline=true", "--no-pager", service)

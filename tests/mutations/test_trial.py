@@ -75,10 +75,16 @@ def project(origin: Path) -> Iterator[Copy]:
         ("return 1", "return 3", {"value": "fail"}),
         ("X = 1", "X = 2", {"value": "fail"}),
         ("return 1", "return [0] * 10**12", {"type": "memory", "value": "memory"}),
+        # More than a run may have, though a machine has it.
+        (
+            "return 1",
+            "return len(bytes(3 << 30)) - (3 << 30) + 1",
+            {"type": "memory", "value": "memory"},
+        ),
         ("return 1", "import os; os._exit(0)", {"type": "crash", "value": "crash"}),
         ("return 1", "while True: pass", {"type": "time", "value": "time"}),
     ],
-    ids=["alike", "function", "import", "memory", "exit", "hangs"],
+    ids=["alike", "function", "import", "memory", "bounded memory", "exit", "hangs"],
 )
 def test_each_test_says_how_it_sees_a_mutant(
     project: Copy, old: str, new: str, found: dict[str, str]
@@ -90,6 +96,17 @@ def test_each_test_says_how_it_sees_a_mutant(
     )
     assert trial.failed == {f"test_it.py::test_{name}": how for name, how in found.items()}
     assert (project.tree / "uuidd/__init__.py").read_bytes() == PRODUCT
+
+
+def test_a_mutant_is_not_taken_for_the_one_before(project: Copy) -> None:
+    """Though its file is as long, and as old: what was compiled of the other would be good."""
+    for _ in range(3):
+        for new, found in ((b"return 3", {"test_it.py::test_value": "fail"}), (b"return+1", {})):
+            broken = PRODUCT.replace(b"return 1", new)
+            trial = project.run_broken(
+                "uuidd/__init__.py", broken, EVERY[1:], until_one_fails=False
+            )
+            assert trial.failed == found
 
 
 def test_a_test_that_fails_with_the_whole_code_sees_nothing(project: Copy) -> None:

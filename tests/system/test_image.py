@@ -235,6 +235,15 @@ CHECK = ["sh", "-c", "uuidctl status --check || [ $? -eq 1 ]"]
 """Whether all is served: a warning keeps nobody from any ids."""
 
 
+PROBES: dict[Callable[[], dict[str, Any]] | None, set[str]] = {
+    daemon_set: {"startupProbe", "livenessProbe", "readinessProbe"},
+    # Its app makes ids by itself while the daemon does not answer.
+    sidecar: {"startupProbe", "livenessProbe"},
+    None: set(),
+}
+"""Which probes a daemon has, and what is none."""
+
+
 @pytest.mark.parametrize("pod", [daemon_set, sidecar])
 def test_a_container_has_no_more_than_the_standard_restricted_gives(
     pod: Callable[[], dict[str, Any]],
@@ -245,13 +254,17 @@ def test_a_container_has_no_more_than_the_standard_restricted_gives(
         context = container["securityContext"]
         assert context["readOnlyRootFilesystem"] is True
         assert context["allowPrivilegeEscalation"] is False
-        if "CHOWN" not in context["capabilities"].get("add", []):
+        assert {"cpu", "memory"} == set(container["resources"]["requests"])
+        if container["name"] == "folders":
+            assert context["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN"]}
+        else:
             assert (context["runAsNonRoot"], context["runAsUser"] > 0) == (True, True)
             assert context["capabilities"] == {"drop": ["ALL"]}
-            assert {"cpu", "memory"} == set(container["resources"]["requests"])
-        for name in container.keys() & {"startupProbe", "livenessProbe", "readinessProbe"}:
+        probes = {name: probe for name, probe in container.items() if name.endswith("Probe")}
+        assert probes.keys() == PROBES[pod if container["name"] == "uuidd" else None]
+        for name, probe in probes.items():
             command = CHECK if name == "readinessProbe" else ["uuidctl", "status"]
-            assert container[name]["exec"]["command"] == command
+            assert (probe["exec"]["command"], probe["timeoutSeconds"]) == (command, 5)
 
 
 def test_the_sidecar_shares_its_socket_and_nothing_else() -> None:
@@ -262,6 +275,7 @@ def test_the_sidecar_shares_its_socket_and_nothing_else() -> None:
     assert mounts(app) == {"socket": SOCKETS}
     assert app["volumeMounts"][0]["readOnly"] is True
     assert sources(pod) == {"socket": {"emptyDir": ANY}, "state": {"emptyDir": ANY}}
+    assert sources(sidecar())["socket"]["emptyDir"]["medium"] == "Memory"
     assert uuidd["securityContext"]["runAsUser"] == UID
 
 
@@ -273,8 +287,11 @@ def test_the_daemon_set_keeps_socket_and_state_on_the_node() -> None:
     for volume, path in (("socket", SOCKETS), ("state", STATE)):
         assert found[volume] == {"hostPath": {"path": path, "type": "DirectoryOrCreate"}}
         assert mounts(uuidd)[volume] == mounts(folders)[volume] == path
-    assert folders["command"][2] == f"{UID}:{UID}"
+    assert mounts(uuidd).keys() == found.keys()
+    assert (folders["command"][2], folders["image"]) == (f"{UID}:{UID}", uuidd["image"])
     workers, daemons = manifests("daemonset.yaml")
+    labels = daemons["spec"]["template"]["metadata"]["labels"]
+    assert daemons["spec"]["selector"]["matchLabels"].items() <= labels.items()
     assert found["workers"]["configMap"]["name"] == workers["metadata"]["name"]
     assert daemons["spec"]["updateStrategy"]["rollingUpdate"]["maxSurge"] == 0
 

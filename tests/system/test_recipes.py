@@ -173,6 +173,26 @@ def test_fastapi(environment: dict[str, str]) -> None:
     assert (described["batch"]["type"], described["id"]["format"]) == ("string", "uuid7")
 
 
+FASTAPI_ALONE = """
+import warnings
+with warnings.catch_warnings():
+    # Of the libraries, on each other, and of the fallback.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+    from with_fastapi import app
+    client = TestClient(app)
+    refused = client.post("/orders", params={"item": "tea"})
+    print(refused.status_code, refused.json()["detail"])
+    assert client.get("/health").json()["last_error"] == refused.json()["detail"]
+"""
+
+
+def test_fastapi_without_a_daemon(environment: dict[str, str], tmp_path: Path) -> None:
+    """A Snowflake that cannot be made is a status 503 that says why, and so does the health."""
+    alone = {**environment, "UUIDD_SOCKET": str(tmp_path / "none")}
+    assert run(alone, "-c", FASTAPI_ALONE).startswith("503 no answer from uuidd at ")
+
+
 FASTAPI_OF_A_DATABASE = """
 import os, signal, sys, warnings
 with warnings.catch_warnings():

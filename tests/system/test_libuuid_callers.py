@@ -78,6 +78,8 @@ def test_a_command_prints_what_the_daemon_gives(
     v4 = r"\d*\t?.{8}-.{4}-4.{3}-.{4}-.{12}"
     assert (status, err) == (0, "")
     assert re.fullmatch(printed.format(v1=v1, v4=v4, pids=said["pids"]), out), out
+    uuids = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", out)
+    assert len({*uuids}) == len(uuids)
 
 
 def test_a_daemon_that_was_killed_by_a_command_stops_in_order(said: dict[str, Any]) -> None:

@@ -106,14 +106,17 @@ def test_a_daemon_that_goes_on_to_give_old_ticks_of_utc_is_believed(path: Path, 
         assert len(server.requests) == 2 + MOST_TRIES
 
 
+@pytest.mark.parametrize("renewed", [False, True])
 @pytest.mark.parametrize("kind", UNLEASED)
 def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
-    path: Path, time: Time, kind: Kind
+    path: Path, time: Time, kind: Kind, renewed: bool
 ) -> None:
     """Within one, a lower node or worker would put them before those already used."""
     blocks = gives((0, 3), (10, 10, 1), (MS - 3, 10, 1))
     with Server(path, blocks) as server, Client(path, _clock=time) as client:
         found = client.make(kind, 1, "int")
+        if renewed:
+            client.renew()
         time.move(1)
         found += client.make(kind, 1, "int")
         assert len(server.requests) == 3

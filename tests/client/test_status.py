@@ -444,12 +444,67 @@ IN_TICKS = {
 NO_MEASURE = {"pid", "steady.epoch", "saves.reach_seconds", "worker.number", "steady.worker"}
 
 
+# Dashboards and alerts know these names.
+NAMES = """\
+clock.max_error uuidd_clock_max_error_seconds
+clock.required_error uuidd_clock_required_error_seconds
+clock.synchronised uuidd_clock_synchronised
+clock.withheld uuidd_steady_withheld
+clones.last_age uuidd_clone_age_seconds
+clones.noticed uuidd_clones_noticed_total
+clones.renewed uuidd_clones_renewed_total
+connections uuidd_connections
+connections_highest uuidd_connections_highest
+connections_rejected uuidd_connections_rejected_total
+leases.granted uuidd_leases_granted_total
+leases.held_for uuidd_leases_held_seconds
+leases.horizon_in uuidd_leases_horizon_seconds
+leases.out uuidd_leases
+leases.page uuidd_leases_page
+leases.refused.{reason} uuidd_leases_refused_total
+leases.revoked uuidd_leases_revoked_total
+leases.unpassed uuidd_leases_unpassed_total
+requests.{dialect}.ids uuidd_ids_total
+requests.{dialect}.refused.{reason} uuidd_refused_total
+requests.{dialect}.requests uuidd_requests_total
+saves.done uuidd_saves_total
+saves.failed uuidd_saves_failed_total
+saves.failing uuidd_saves_failing
+saves.last_age uuidd_last_save_age_seconds
+saves.last_seconds uuidd_last_save_seconds
+saves.under_way_seconds uuidd_save_under_way_seconds
+steady.held_for uuidd_steady_held_seconds
+steady.horizon_in uuidd_steady_horizon_seconds
+steady.lead uuidd_steady_lead_seconds
+steady.max_lead uuidd_steady_max_lead_seconds
+unreachable uuidd_unreachable
+uptime uuidd_uptime_seconds
+utc.clock_seq uuidd_clock_seq
+utc.generation uuidd_generation
+utc.horizon_in uuidd_horizon_seconds
+utc.lag uuidd_lag_seconds
+utc.lanes_in_use uuidd_lanes_in_use
+utc.openings uuidd_openings_total
+utc.steps_{direction} uuidd_clock_steps_total
+volatile uuidd_volatile
+worker.claims uuidd_worker_claims_total
+worker.failed uuidd_worker_failures_total
+worker.fenced uuidd_worker_fenced_total
+worker.hold uuidd_worker_hold_seconds
+worker.renewals uuidd_worker_renewals_total
+worker.renewed_age uuidd_worker_renewed_age_seconds
+worker.round_trip_seconds uuidd_worker_round_trip_seconds
+worker.until_in uuidd_worker_horizon_seconds
+worker.window uuidd_worker_window_seconds
+"""
+
+
 def where(way: str) -> str | None:
     """Return the name and the labels of the metric that the number at *way* is; None for none."""
     if way.startswith("limits."):
         return f"uuidd_limit_{way.removeprefix('limits.')}"
-    for entry in metrics.METRICS.replace("\n    ", " ").splitlines():
-        name, known, _ = entry.split(" ", 2)
+    for entry in NAMES.splitlines():
+        known, name = entry.split()
         if found := re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>\\w+)", known), way):
             return name + "".join(f",{label}={of}" for label, of in found.groupdict().items())
     return None

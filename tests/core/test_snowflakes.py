@@ -98,6 +98,13 @@ def test_an_epoch_that_is_no_int_is_refused(epoch: int) -> None:
         snowflake.snowflake(TWITTER, 0, 0, epoch=epoch)
 
 
+def test_base32_and_base58_have_the_digits_of_gos_library() -> None:
+    """Those of bwmarrin/snowflake, in its order."""
+    assert snowflake.ALPHABETS["base32"] == "ybndrfg8ejkmcpqxot1uwisza345h769"
+    letters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
+    assert snowflake.ALPHABETS["base58"] == f"123456789{letters}"
+
+
 def test_an_unknown_base_is_refused() -> None:
     message = "^base is 'base64'; it must be one of decimal, base32, base58, base62$"
     with pytest.raises(ValueError, match=message):

@@ -19,6 +19,7 @@ from uuidd.core.ids.ticks import (
     UNIX_EPOCH,
     TimeField,
     milliseconds,
+    unix_field,
 )
 from uuidd.core.ids.times import day, text, tick_of
 
@@ -72,6 +73,13 @@ def test_a_field_holds_nothing_outside(field: TimeField) -> None:
 def test_a_tick_that_is_not_an_int_is_refused(tick: Any) -> None:
     with pytest.raises(TypeError, match=r"^tick is .*; it must be an int$"):
         V1.raw(tick)
+
+
+@pytest.mark.parametrize("epoch", [True, 1.0])
+def test_an_epoch_that_is_not_an_int_is_refused(epoch: Any) -> None:
+    """A float would make every id inexact."""
+    with pytest.raises(TypeError, match=f"^epoch is {epoch}; it must be an int$"):
+        unix_field("snowflake", TICKS_PER_MS, 41, epoch_ms=epoch)
 
 
 @EACH_FIELD

@@ -142,6 +142,21 @@ def test_close_removes_the_file(place: Path, gone: bool) -> None:
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.parametrize("make", [open_listener, passed])
+def test_each_listener_bars_descriptors(
+    place: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], Listener]
+) -> None:
+    """Also systemd's, which listened before; and ours before it listens, on a kernel that can."""
+    bars: list[tuple[socket.socket, bool]] = []
+
+    def bar(sock: socket.socket) -> None:
+        bars.append((sock, bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))))
+
+    monkeypatch.setattr(listeners, "bar_descriptors", bar)
+    with contextlib.closing(make(place / "s")) as listener:
+        assert bars[0] == (listener.sock, make is passed)
+
+
 def test_who_has_connected_can_be_accepted_after_nobody_else_connects(place: Path) -> None:
     """Not even where the file could not be removed, for a moment or for good."""
     with opened(place / "s") as listener, contextlib.ExitStack() as stack:

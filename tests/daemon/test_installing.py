@@ -224,7 +224,8 @@ def test_an_installation_without_the_files_is_refused(
 ) -> None:
     monkeypatch.setattr(uuidd, "__file__", "/nowhere/uuidd/__init__.py")
     assert refusal(put, tmp_path) == (
-        "uuidd.service is not in this installation, neither in /nowhere/uuidd/units nor beside it"
+        "this uuidd has no uuidd.service to install, neither in /nowhere/uuidd/units nor beside it;"
+        " the Debian package has installed its units already"
     )
 
 

@@ -149,6 +149,13 @@ def test_each_command_is_of_its_package(installed: Debian, command: str, program
     assert installed.sh(f"readlink --canonicalize $(command -v {command})") == f"{program}\n"
 
 
+def test_install_units_does_not_hide_the_units_of_the_package(installed: Debian) -> None:
+    done = installed.tried("uuidd", "install-units")
+    assert done.returncode != 0
+    assert "the Debian package has installed its units already" in done.stderr
+    assert "/etc" not in installed.shown("FragmentPath")
+
+
 def test_an_upgrade_with_leases_out_is_not_noticed(installed: Debian, tmp_path: Path) -> None:
     before = installed.pid
     with callers(installed, tmp_path) as draw_on:

@@ -275,7 +275,10 @@ def _text(name: str) -> str:
     for folder in folders:
         if (folder / name).is_file():
             return (folder / name).read_text()
-    raise Refused(f"{name} is not in this installation, neither in {folders[0]} nor beside it")
+    raise Refused(
+        f"this uuidd has no {name} to install, neither in {folders[0]} nor beside it; the Debian"
+        " package has installed its units already"
+    )
 
 
 def link(prefix: Path, environment: Path) -> Iterator[str]:

@@ -62,20 +62,26 @@ def switches(daemon: Daemon) -> int:
     )
 
 
+def rests(daemon: Daemon) -> bool:
+    """Watch the daemon, and return whether it saves nothing and hardly wakes up."""
+    state = daemon.state / "state"
+    before, saved = switches(daemon), state.stat().st_mtime_ns
+    time.sleep(WATCHED)
+    # A thread that ends wakes up once.
+    return switches(daemon) - before < 10 and state.stat().st_mtime_ns == saved
+
+
 @pytest.mark.usefixtures("as_root")
 def test_an_idle_daemon_sleeps_with_200_leases_out() -> None:
-    """No save, and hardly a wake-up: a thread that ends is one (P11)."""
+    """What would wake it again and again, or save again, does so whenever it is watched (P11)."""
     with Daemon() as daemon, connected(daemon, 100) as opened:
         for line in opened:
             line.call("lease")
         # Past the horizon it has nothing to do before it is asked, or told, again.
         until(lambda: leases(daemon)["horizon_in"] < 0)
         assert leases(daemon)["out"] == 200
-        saved = (daemon.state / "state").stat().st_mtime_ns
-        before = switches(daemon)
-        time.sleep(WATCHED)
-        assert switches(daemon) - before < 10
-        assert (daemon.state / "state").stat().st_mtime_ns == saved
+        # On a slow disk the last save may still be under way.
+        assert any(rests(daemon) for _ in range(3))
         # A request raises the horizon for all of them.
         daemon.call("take", "utc", 1)
         until(lambda: leases(daemon)["horizon_in"] > 0)

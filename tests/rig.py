@@ -216,8 +216,12 @@ class Connection:
 
     def __init__(self, path: Path) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
-        self.sock.connect(str(path))
+        try:
+            # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
+            self.sock.connect(str(path))
+        except BaseException:
+            self.sock.close()
+            raise
         self.sock.settimeout(PATIENCE)
         self._unpacker = msgpack.Unpacker()
         self._msgid = 0

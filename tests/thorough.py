@@ -75,7 +75,8 @@ def parts(seed: int, *, whole: bool) -> list[list[Part]]:
 
     A sample has parts of some mutations each; the *whole* has one part with all of them.
     """
-    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    # A part ends at its first failure. So one that is cut off has none but that of its end.
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     files = sorted(
         path.relative_to(ROOT)
         for path in (ROOT / "tests").rglob("test_*.py")
@@ -220,11 +221,6 @@ def _is_well(part: Part, patience: float, *, cut: bool) -> bool | None:
     _say(f"{verdict:6}  {time.monotonic() - begun:6.1f} s  {part.name}: {last}")
     if ok is False:
         _say(f"{' '.join(part.command)}\n{output}")
-    elif ok is None:
-        # The end may have failed the test that ran then, and no other.
-        for line in output.splitlines():
-            if line.startswith("FAILED "):
-                _say(line)
     return ok
 
 

@@ -22,10 +22,10 @@ pytestmark = pytest.mark.process
 
 
 @contextmanager
-def scraped(socket: Path) -> Iterator[str]:
+def scraped(socket: Path, address: str = "127.0.0.1:0") -> Iterator[str]:
     """Run the server for the daemon at *socket*, and yield its URL."""
     script = "import sys; from uuidd_client.command import main; sys.exit(main())"
-    words = ["--socket", str(socket), "metrics", "--listen", "127.0.0.1:0"]
+    words = ["--socket", str(socket), "metrics", "--listen", address]
     server = subprocess.Popen(
         [sys.executable, "-c", script, *words],
         env={**os.environ, "UUIDD_TIMEOUT": str(PATIENCE)},
@@ -65,8 +65,9 @@ def test_each_scrape_asks_the_daemon(capsys: pytest.CaptureFixture[str]) -> None
     assert once["uuidd_up"] == 1
 
 
-def test_a_scrape_without_a_daemon_tells_just_that(tmp_path: Path) -> None:
-    with scraped(tmp_path / "none") as url:
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
+def test_a_scrape_without_a_daemon_tells_just_that(tmp_path: Path, address: str) -> None:
+    with scraped(tmp_path / "none", address) as url:
         assert samples(fetched(url)) == {"uuidd_up": 0}
 
 
@@ -86,6 +87,7 @@ def test_without_its_package_listen_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    monkeypatch.delitem(sys.modules, "uuidd_client.command.scrape", raising=False)
     assert main(["metrics", "--listen", "127.0.0.1:0"]) == 1
     assert "install 'uuidd[metrics]'" in capsys.readouterr().err
 

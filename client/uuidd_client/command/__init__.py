@@ -13,7 +13,7 @@ from typing import Any
 from uuidd import version
 from uuidd.output import Output, OutputError
 from uuidd_client import extension
-from uuidd_client.command import bounds, inspect, new, renew, run, scrape, status
+from uuidd_client.command import bounds, inspect, metrics, new, renew, run, status
 from uuidd_client.command.common import CommandError, complain
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 
@@ -116,6 +116,6 @@ def parser() -> argparse.ArgumentParser:
         help="show the version, and whether ids are made in C or in Python, and end",
     )
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (new, bounds, inspect, status, scrape, renew, run):
+    for command in (new, bounds, inspect, status, metrics, renew, run):
         command.add_to(commands)
     return made

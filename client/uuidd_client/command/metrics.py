@@ -1,10 +1,15 @@
-"""The status as metrics, in the text format of Prometheus."""
+"""``uuidctl metrics``: prints the status as metrics, in the text format of Prometheus."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
+
+from uuidd import installing
+from uuidd_client.client import Client
+from uuidd_client.command.common import CommandError, of_our_version, timeout
 
 METRICS = """\
 uuidd_up computed.up
@@ -141,6 +146,50 @@ uuidd_connections_rejected_total connections_rejected
 A name in braces is that of a label, and stands for all names there. A counter's name ends in
 ``_total``; all others are gauges.
 """
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to an argparse parser's commands."""
+    command = commands.add_parser(
+        "metrics",
+        help="print the metrics of the daemon for Prometheus, or serve them",
+        description="Print the metrics of the daemon in the text format of Prometheus, for"
+        " node_exporter's textfile collector. With --listen, serve them over HTTP until Ctrl-C.",
+    )
+    command.add_argument(
+        "--listen",
+        type=_address,
+        metavar="ADDR:PORT",
+        help="serve the metrics at http://ADDR:PORT/metrics, such as 127.0.0.1:9755; [::]:9755 is"
+        " every address of this host",
+    )
+    command.set_defaults(do=_do)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an address and a port, such as 127.0.0.1:9755 or [::1]:9755"
+        )
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _do(given: argparse.Namespace) -> int:
+    client = Client(given.socket, fallback=False, timeout=timeout())
+    if given.listen is None:
+        with of_our_version():
+            print(text(client.status()), end="")
+        return 0
+    try:
+        # Not at the start: the other commands need no server.
+        from uuidd_client.command.scrape import serve
+    except ImportError as error:
+        raise CommandError(
+            f"--listen needs the package prometheus_client; run {installing('metrics')}"
+        ) from error
+    serve(client, *given.listen)
+    return 0
 
 
 def text(status: dict[str, Any]) -> str:

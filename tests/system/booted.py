@@ -34,6 +34,21 @@ UUIDD, UUIDCTL = "/opt/uuidd/bin/uuidd", "/opt/uuidd/bin/uuidctl"
 BUILDING = 300.0
 """Seconds after which a step before the boot has failed the tests."""
 
+REPACK = r"""
+mkdir -p /opt/deb/DEBIAN && cd /opt/deb
+mkdir -p var/lib/libuuid
+dpkg-query --listfiles uuid-runtime | while read -r path; do
+    [ ! -f "$path" ] || cp --archive --parents "$path" .
+done
+for name in conffiles preinst prerm postinst postrm; do
+    cp /var/lib/dpkg/info/uuid-runtime.$name DEBIAN/$name
+done
+dpkg-query --status uuid-runtime | sed '/^Status:/d; /^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}' \
+    >DEBIAN/control
+dpkg-deb --build . /uuid-runtime.deb
+"""
+"""Makes a package of the installed uuid-runtime, as there is no network inside."""
+
 SOCKET = "/run/uuidd/request"
 DROP_INS = "/etc/systemd/system/uuidd.service.d"
 

@@ -7,46 +7,36 @@ from collections.abc import Iterator
 import pytest
 
 from tests.rig import until
-from tests.system.booted import UUIDCTL, Booted
+from tests.system.booted import REPACK, UUIDCTL, Booted
 
 pytestmark = pytest.mark.thorough
 
-REPACK = r"""
-mkdir -p /opt/deb/DEBIAN && cd /opt/deb
-mkdir -p var/lib/libuuid
-dpkg-query --listfiles uuid-runtime | while read -r path; do
-    [ ! -f "$path" ] || cp --archive --parents "$path" .
-done
-for name in conffiles preinst prerm postinst postrm; do
-    cp /var/lib/dpkg/info/uuid-runtime.$name DEBIAN/$name
-done
-dpkg-query --status uuid-runtime | sed '/^Status:/d; /^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}' \
-    >DEBIAN/control
-dpkg-deb --build . /opt/same.deb
-sed -i 's/^Version: .*/&+newer/' DEBIAN/control
-dpkg-deb --build . /opt/newer.deb
+NEWER = r"""
+dpkg-deb --raw-extract /uuid-runtime.deb /opt/newer
+sed -i 's/^Version: .*/&+newer/' /opt/newer/DEBIAN/control
+dpkg-deb --build /opt/newer /opt/newer.deb
 """
-"""Makes packages of the installed one, as there is no network: the same, and a newer one."""
+"""Makes a newer package."""
 
 STEPS = {
     "remove": "dpkg --remove uuid-runtime",
     "purge": "dpkg --purge uuid-runtime",
     "purge-later": "dpkg --remove uuid-runtime && sleep 3 && dpkg --purge uuid-runtime",
-    "reinstall": "dpkg --install /opt/same.deb",
+    "reinstall": "dpkg --install /uuid-runtime.deb",
     "upgrade": "dpkg --install /opt/newer.deb",
-    "install-again": "dpkg --purge uuid-runtime && dpkg --install /opt/same.deb",
+    "install-again": "dpkg --purge uuid-runtime && dpkg --install /uuid-runtime.deb",
 }
 
 
 @pytest.fixture(scope="module")
 def packages(booted: Booted) -> Booted:
-    booted.run("sh", "-euc", REPACK)
+    booted.run("sh", "-euc", REPACK + NEWER)
     return booted
 
 
 @pytest.fixture
 def installed(packages: Booted) -> Iterator[Booted]:
-    packages.run("dpkg", "--install", "/opt/same.deb")
+    packages.run("dpkg", "--install", "/uuid-runtime.deb")
     with packages.serving():
         packages.run("systemctl", "start", "uuidd-keep.path")
         yield packages

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import until
-from tests.system.booted import BUILDING, PROJECT, Booted, LibuuidCaller, callers
+from tests.system.booted import BUILDING, PROJECT, REPACK, Booted, LibuuidCaller, callers
 from tests.tools import output, run
 
 pytestmark = pytest.mark.thorough
@@ -20,29 +20,17 @@ TOOLS = "debhelper,build-essential,gcc,libc6-dev,python3-dev,lintian,debconf"
 
 PACKAGE, NEWER = "/package.deb", "/newer.deb"
 
-THEIRS = "/usr/sbin/uuidd.util-linux"
-
 NO_PACKAGE = "dpkg --purge uuidd-python && dpkg --install /uuid-runtime.deb"
 """What brings a system back to how it was before a test, whatever the test did."""
 
 PREPARE = r"""
-mkdir -p /opt/deb/DEBIAN && cd /opt/deb && mkdir -p var/lib/libuuid
-dpkg-query --listfiles uuid-runtime | while read -r path; do
-    [ ! -f "$path" ] || cp --archive --parents "$path" .
-done
-for name in conffiles preinst prerm postinst postrm; do
-    cp /var/lib/dpkg/info/uuid-runtime.$name DEBIAN/$name
-done
-dpkg-query --status uuid-runtime | sed '/^Status:/d; /^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}' \
-    >DEBIAN/control
-dpkg-deb --build . /uuid-runtime.deb
 cd /src && PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels systemd/debian/build
 cp dist/uuidd-python_*.deb /package.deb
 dpkg-deb --raw-extract /package.deb /opt/newer
 sed -i 's/^Version: .*/&+newer/' /opt/newer/DEBIAN/control
 dpkg-deb --build /opt/newer /newer.deb
 """
-"""Builds the package, and makes a newer one and uuid-runtime's, as there is no network inside."""
+"""Builds the package, and makes a newer one."""
 
 
 class Debian(Booted):
@@ -60,7 +48,7 @@ class Debian(Booted):
         self.path("/src").mkdir()
         copy = "git ls-files -z | xargs -0 cp --parents --target-directory"
         output("sh", "-euc", f"{copy} {self.path('/src')}", cwd=PROJECT)
-        self.built = output(*self.words("bash", "-euc", PREPARE), timeout=BUILDING)
+        output(*self.words("bash", "-euc", REPACK + PREPARE), timeout=BUILDING)
 
     def serves(self) -> bool:
         """Whether our daemon answers a program inside, and all is well."""

@@ -30,6 +30,9 @@ How fast it is on a quiet one, the benchmarks tell.
 LOOK = 0.01
 """Seconds between two looks at whether something has happened in another process."""
 
+WATCHED = 2.0
+"""Seconds for which an idle daemon is watched: one that has just started would save many times."""
+
 SEED = os.environ.setdefault("TEST_SEED", str(random.SystemRandom().getrandbits(32)))
 """By what tests choose random moments: another one in each run, unless the environment has it."""
 
@@ -136,6 +139,27 @@ class Daemon:
         """Return the daemon's resident memory."""
         told = Path(f"/proc/{self.pid}/status").read_text()
         return int(told.split("VmRSS:")[1].split()[0])
+
+    def rests(self) -> bool:
+        """Return whether the daemon neither wakes up nor saves while it is watched.
+
+        It is watched up to three times. What happens once, such as the end of a save on a busy
+        machine or of a thread, is over then. What wakes it again and again does so each time.
+        """
+
+        def seen() -> tuple[int, int]:
+            sleeps = sum(
+                int(each.read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
+                for each in Path(f"/proc/{self.pid}/task").glob("*/status")
+            )
+            return sleeps, (self.state / "state").stat().st_mtime_ns
+
+        for _ in range(3):
+            before = seen()
+            threading.Event().wait(WATCHED)
+            if seen() == before:
+                return True
+        return False
 
     def start(self) -> None:
         """Start the daemon, and wait until it has logged that it can be asked."""

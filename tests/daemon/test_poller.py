@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import select
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import pytest
@@ -17,7 +18,7 @@ from uuidd.server import poller as poller_module
 from uuidd.server.client import Client, Next
 from uuidd.server.fairness import Answer
 from uuidd.server.making import PIECES
-from uuidd.server.poller import Poller
+from uuidd.server.poller import BACK_TO_BACK, SPINS, Poller
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -28,6 +29,7 @@ class Epolls:
     def __init__(self) -> None:
         self.left = 100
         self.watches = 1000
+        self.on_nothing: Callable[[], object] = lambda: None
 
     def __call__(self) -> select.epoll:
         """Return another one. Raises OSError when that is one too many."""
@@ -51,6 +53,11 @@ class _Epoll:
     def __exit__(self, *_: object) -> None:
         self._epoll.close()
 
+    def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
+        if not (ready := self._epoll.poll(timeout, most)):
+            self._made_by.on_nothing()
+        return ready
+
     def close(self) -> None:
         self._made_by.left += 1
         self._epoll.close()
@@ -65,13 +72,15 @@ class _Epoll:
 class Place:
     """A poller, and what it goes on with and has ended. Time stands still unless *clock* ticks."""
 
-    def __init__(self, inside: Inside, clock: TickingClock | None = None) -> None:
+    def __init__(
+        self, inside: Inside, clock: TickingClock | None = None, *, cores: int = 1
+    ) -> None:
         self.inside = inside
         self.clock = clock or TickingClock()
         self.epolls = Epolls()
         self.gone_on: list[Next] = []
         self.ended: list[Client] = []
-        self.poller = Poller(self._place, inside.service.rpc.refuse, self.clock, self.epolls)
+        self.poller = Poller(self._place, inside.service.rpc.refuse, self.clock, self.epolls, cores)
         self.changed = trio.Event()
 
     def client(self, sock: socket.socket, uid: int = UID) -> Client:
@@ -165,6 +174,60 @@ async def test_a_client_that_hangs_up_is_ended(place: Place) -> None:
             await peer.end_sending()
             await until(place, ended=1)
         assert (await other.call("make", "v4")).error is None
+
+
+SOON, LATER = BACK_TO_BACK / 2, 2 * BACK_TO_BACK
+
+
+@pytest.mark.parametrize(
+    ("cores", "calls", "moments"),
+    [
+        (2, [(0, SOON)], 0),
+        (2, [(0, SOON), (0, SOON)], 1),
+        (2, [(0, SOON), (0, SOON), (0, SOON)], 2),
+        (2, [(0, SOON), (0, LATER)], 0),
+        (2, [(0, SOON), (1, SOON), (0, SOON)], 0),
+        (1, [(0, SOON), (0, SOON)], 0),
+    ],
+    ids=["one request", "two", "three", "a pause", "another client between", "one core"],
+)
+async def test_a_client_that_sends_back_to_back_requests_is_busy_polled(
+    cores: int, calls: list[tuple[int, float]], moments: int
+) -> None:
+    looks = itertools.count()
+    async with (
+        serving(Place(Inside(), cores=cores)) as place,
+        place.parked() as one,
+        place.parked() as other,
+    ):
+        await trio.testing.wait_all_tasks_blocked()
+        place.epolls.on_nothing = lambda: next(looks)
+        for caller, passed in calls:
+            place.clock.now += passed
+            await (one, other)[caller].call("make", "v4")
+            await trio.testing.wait_all_tasks_blocked()
+    assert next(looks) // SPINS == moments
+
+
+async def test_tasks_have_a_turn_before_a_client_is_busy_polled() -> None:
+    happened: list[str] = []
+
+    async def take_turns() -> None:
+        while True:
+            happened.append("turn")
+            await trio.lowlevel.checkpoint()
+
+    async with serving(Place(Inside(), cores=2)) as place, place.parked() as peer:
+        place.epolls.on_nothing = lambda: happened.append("nothing")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            for _ in range(50):
+                await peer.call("make", "v4")
+                happened.append("answered")
+            nursery.cancel_scope.cancel()
+    # trio lets tasks run in any order, so this does not happen at each request.
+    order = [name for name, _ in itertools.groupby(happened)]
+    assert ("nothing", "turn", "nothing") in set(zip(order, order[1:], order[2:], strict=False))
 
 
 @contextlib.asynccontextmanager

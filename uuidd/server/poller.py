@@ -10,14 +10,17 @@ Theory of operation
 3. Nearly all requests arrive whole and can be answered at once: to pump their client here is enough
    (client.py), without a task. Its epoll is level-triggered. So what one pump leaves unread is told
    of again, and so is an end that comes with the last bytes.
-4. A connection that has ended, and whose client has not read the page, is parked too, in a queue
+4. A client that alone sends back-to-back requests is busy-polled: the poller looks for its next
+   request for a moment before it goes to sleep. Before that the tasks have a turn.
+5. A connection that has ended, and whose client has not read the page, is parked too, in a queue
    of its own. It is closed when all was read.
-5. Whatever takes waiting goes to a task (acceptor.py), which parks the connection again: a request
+6. Whatever takes waiting goes to a task (acceptor.py), which parks the connection again: a request
    that arrived in part, one that needs a save or free ticks, a reply that is not read.
 """
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Callable
@@ -40,6 +43,13 @@ QUEUES = 32
 ENDS = 8
 """Connections that have ended, and were read, of which one call of epoll_wait(2) tells: about as
 many as can be closed in a turn."""
+
+SPINS = 100
+"""How often to poll for a back-to-back request: some 30 microseconds. To sleep and to wake up takes
+longer: without it, a client that is alone gets a quarter fewer answers."""
+
+BACK_TO_BACK = 0.0002
+"""The most seconds between two requests of a client that is busy-polled."""
 
 PAUSE = 0.01
 """Seconds between two looks while the system lets trio wait for nothing more."""
@@ -66,7 +76,7 @@ class Poller:
     """Pumps silent clients. *place* takes one for which something other than a request comes next.
 
     *refuse* counts a connection that cannot be parked. *monotonic* is the clock of turns, *epoll*
-    makes an epoll.
+    makes an epoll, *cores* is how many the daemon may use.
     """
 
     def __init__(
@@ -75,11 +85,16 @@ class Poller:
         refuse: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
         epoll: Callable[[], select.epoll] = select.epoll,
+        cores: int | None = None,
     ) -> None:
         self._place = place
         self._refuse = refuse
         self._monotonic = monotonic
         self._epoll = epoll
+        # With one core, to poll would keep the client from it.
+        self._spins = SPINS if (cores or len(os.sched_getaffinity(0))) > 1 else 0
+        self._back_to_back = False
+        self._last_alone = (-1, 0.0)
         self._users = epoll()
         self._queues: dict[int, _Queue] = {}
         self._by_fd: dict[int, _Queue] = {}
@@ -93,6 +108,11 @@ class Poller:
         with self._users:
             while True:
                 ready = self._users.poll(0, EVENTS)
+                if not ready and self._back_to_back:
+                    self._back_to_back = False
+                    await trio.lowlevel.checkpoint()
+                    round_ends = monotonic() + ROUND_SECONDS
+                    ready = self._busy_poll()
                 if not ready:
                     try:
                         await trio.lowlevel.wait_readable(self._users.fileno())
@@ -163,14 +183,26 @@ class Poller:
                 queue.epoll.close()
                 return
 
+    def _busy_poll(self) -> list[tuple[int, int]]:
+        """Return what has become ready within a moment."""
+        for _ in range(self._spins):
+            if ready := self._users.poll(0, EVENTS):
+                return ready
+        return []
+
     def _serve_user(self, queue: _Queue) -> None:
         """Serve a user's connections for one turn, each once before any a second time."""
         if queue is self._ended:
             self._close_those_read()
             return
-        ends = self._monotonic() + TURN_SECONDS
+        now = self._monotonic()
+        ends = now + TURN_SECONDS
         if not queue.ready:
             queue.ready = [fd for fd, _ in reversed(queue.epoll.poll(0, EVENTS))]
+            alone = queue.ready[0] if len(queue.ready) == 1 else -1
+            last, at = self._last_alone
+            self._back_to_back = last == alone >= 0 and now < at + BACK_TO_BACK
+            self._last_alone = alone, now
         while queue.ready:
             client = queue.clients.get(queue.ready.pop())
             if client is not None:

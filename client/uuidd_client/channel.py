@@ -167,7 +167,14 @@ class Channel:
             self.follow(former)
 
     def follow(self, former: Channel) -> None:
-        """Use no place that *former* has used, or an earlier one."""
+        """Use no place that *former* has used, or an earlier one.
+
+        What *former* has not told the daemon is told here, unless that is the parent's of a fork.
+        """
+        if former._life.pid == self._life.pid:
+            former._count_fallback()
+            untold, former.connection.untold = former.connection.untold, 0
+            self.connection.untold += untold
         for kind, supply in list(former._supplies.items()):
             mine = self._supply(kind)
             mine.cutter.raise_to(supply.cutter.used)
@@ -307,6 +314,9 @@ class Channel:
                 0, FOREVER, 0, FOREVER, Origin(0), False, False, *self._life.watch
             )
             return None
+        if self._fallback is not None:
+            self._count_fallback()
+            supply.counted = supply.end
         if supply.kind in LEASABLE and tries < MOST_TRIES and self._hold(supply):
             return None
         if tries:
@@ -403,6 +413,7 @@ class Channel:
             # Within a run the node or the worker comes first in the order of ids.
             cutter.raise_to(used - 1 + layout.room(used - 1))
         supply.first, supply.end, supply.until = first, end, asked + age - count
+        supply.counted = end if safe else max(first, supply.cutter.used)
         return Source(first, end, max(asked, now), supply.until, origin, safe, False, *watch)
 
     def _take(self, supply: _Supply, size: int) -> tuple[int, int, Origin, bool, Watch]:
@@ -438,6 +449,12 @@ class Channel:
         if timeline == "utc":
             return *self._fallback.utc(size), False, self._life.watch
         return *self._fallback.steady(size, used), False, self._life.watch
+
+    def _count_fallback(self) -> None:
+        """Count the ids that the fallback has made since the last call."""
+        for supply in list(self._supplies.values()):
+            made = supply.of_fallback()
+            self.connection.untold += made
 
     def _asked(self, timeline: str, size: int) -> tuple[Block | SteadyBlock, Watch]:
         """Return the daemon's block, and its watch.
@@ -505,7 +522,8 @@ def _new_lock() -> _thread.RLock:
 class _Supply:
     """What a channel has for *kind*: its cutter, and how many ticks to ask for.
 
-    The last block had the places *first* to *end*, and could be used until UTC was at *until*.
+    The last block had the places *first* to *end*, and could be used until UTC was at *until*. Of
+    a block of the fallback, the ids of places before *counted* were counted.
     """
 
     def __init__(self, kind: str, settings: Settings, life: Life) -> None:
@@ -514,7 +532,7 @@ class _Supply:
         clock = None if settings.clock is SYSTEM_CLOCK else settings.clock.utc_ns
         self._new = partial(settings.cutter, life.alive, settings.max_age, clock)
         self.cutter: Cutter = self._new()
-        self.first = self.end = self.until = 0
+        self.first = self.end = self.until = self.counted = 0
         self.origin: Origin | None = None
         self._size = MIN_BLOCK
         self._burst = 0
@@ -531,6 +549,14 @@ class _Supply:
         """Go on with *origin*; return whether it is another one."""
         former, self.origin = self.origin, origin
         return former not in (None, origin)
+
+    def of_fallback(self) -> int:
+        """Return how many ids of the fallback were made here since the last call."""
+        used = min(self.cutter.used, self.end)
+        if used <= self.counted:
+            return 0
+        before, self.counted = self.counted, used
+        return used - before
 
     def leads(self, end: int, used: int | None = None) -> bool:
         """Whether ids have led by more than an hour what ends at *end*: a clock was wrong then."""

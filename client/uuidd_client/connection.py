@@ -195,7 +195,8 @@ class Connection:
 
     A call takes *timeout* seconds at most. Without a *timeout* it takes PATIENCE, or IMPATIENCE
     where the daemon may be silent still. *page* is the page that the daemon has passed over the
-    connection that is open: it comes with the first reply, and with the first lease.
+    connection that is open: it comes with the first reply, and with the first lease. *untold* is
+    how many ids the fallback has made that no daemon was told of.
 
     Not for two threads at once. All calls raise DaemonUnavailable if they get no usable answer.
     """
@@ -212,6 +213,7 @@ class Connection:
         self.path = path
         self.clock = clock
         self.page: Page | None = None
+        self.untold = 0
         self._timeout = IMPATIENCE if timeout is None else timeout
         self._patience = PATIENCE if timeout is None else timeout
         self._silence = silence or Silence()
@@ -358,14 +360,30 @@ class Connection:
         return DaemonUnavailable(self.path, "silent for longer than the time-out", "silent")
 
     def _ask(self, request: bytes, unpack: Callable[[bytes], Result | None]) -> Result:
-        """Exchange over the open connection or, if the daemon closes it, over a new one."""
+        """Exchange over the open connection or, if the daemon closes it, over a new one.
+
+        What is *untold* goes before the request, and counts as told unless the connection ends
+        without an answer: then the daemon that may have read it ends too, with its counts.
+        """
+        told = 0
+        # A request that nobody waits for may never be read.
+        if self.untold and self._deadline != self._asked_at:
+            # One line, as in the cutter: a handler of a signal may tell the same number.
+            told, self.untold = self.untold, 0
+            params = [min(told, methods.MAX_FALLBACK_IDS)]
+            request = rpc.pack_notification(methods.FALLBACK_IDS, params) + request
         try:
+            try:
+                return self._exchange(request, unpack)
+            except DaemonUnavailable as error:
+                # The daemon was restarted. No answer to this request was used.
+                if error.reason != "closed":
+                    raise
             return self._exchange(request, unpack)
-        except DaemonUnavailable as error:
-            # The daemon was restarted. No answer to this request was used.
-            if error.reason != "closed":
-                raise
-        return self._exchange(request, unpack)
+        except DaemonUnavailable:
+            if self._sock is None:
+                self.untold += told
+            raise
 
     def _exchange(self, request: bytes, unpack: Callable[[bytes], Result | None]) -> Result:
         """Send *request*; return what *unpack* finds in the answer, once that is whole.

@@ -76,7 +76,7 @@ class Life:
     """One life. ``alive[0]`` is 1 until it ends; *watch* is for what was made in this process.
 
     *page* is the page that the process was passed last, by whichever daemon: all are of one
-    machine.
+    machine. *pid* is the process.
     """
 
     def __init__(self, page: Page | None = None) -> None:
@@ -86,6 +86,7 @@ class Life:
             memory.madvise(MADV_WIPEONFORK)
         self.alive = memoryview(memory).cast("Q")[0:1]
         self.alive[0] = 1
+        self.pid = os.getpid()
         self.page: Page | None = None
         self.watch = Watch(word(FOREVER), word(0), 0)
         if page is not None:

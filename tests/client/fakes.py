@@ -23,7 +23,7 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import Block
 from uuidd.core.wire import methods
-from uuidd.core.wire.rpc import pack_notification
+from uuidd.core.wire.rpc import NOTIFICATION
 from uuidd_client.system import ClientClock
 
 UUIDCTL = [
@@ -82,8 +82,6 @@ def offsets(kind: str, ids: list[Any]) -> list[int]:
     return [tick(kind, id) - START for id in ids]
 
 
-IN_USE = pack_notification(methods.IN_USE, [])
-
 Answer = Callable[[bytes], bytes | None]
 """What is said to a request; "" is nothing, None hangs up."""
 
@@ -92,9 +90,9 @@ class Server:
     """A Unix socket at *path* that says *answer* to whatever is sent to it.
 
     Requests for a lease are apart: *asked* counts them, and *lease* answers them, or hangs up if it
-    returns False. So is what is told of ids in use, which *told* counts. The first answer over a
-    connection comes with the descriptors *greeting*. *latest* is the connection of the last
-    request, for an answer that comes later.
+    returns False. So are notifications: *told* counts those of ids in use, and *fallback_ids* has
+    the counts of the others. The first answer over a connection comes with the descriptors
+    *greeting*. *latest* is the connection of the last request, for an answer that comes later.
     """
 
     def __init__(
@@ -108,6 +106,7 @@ class Server:
         self.requests: list[bytes] = []
         self.connections = 0
         self.asked = self.told = 0
+        self.fallback_ids: list[int] = []
         self._answer = answer
         self._lease = lease or _no_lease
         self._greeting = greeting or []
@@ -154,9 +153,13 @@ class Server:
             request = connection.recv(4096)
             if not request:
                 return False
-            while request.startswith(IN_USE):
-                self.told += 1
-                request = request.removeprefix(IN_USE)
+            while request.startswith(bytes([0x93, NOTIFICATION])):
+                unpacker = msgpack.Unpacker(read_size=len(request))
+                unpacker.feed(request)
+                _, method, params = unpacker.unpack()
+                request = request[unpacker.tell() :]
+                self.told += method == methods.IN_USE
+                self.fallback_ids += params
             if not request:
                 return True
             if b"lease" in request:

@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.client.fakes import START, Held, Server, grants
+from tests.client.fakes import START, Held, Server, Time, grants
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED
 from tests.rig import Daemon
@@ -485,3 +485,18 @@ def test_a_list_is_made_again_if_the_process_is_renewed_meanwhile(
 
     assert len(set(run(main))) == count
     assert len(pieces) == 2 * -(-count // PIECE)
+
+
+def test_ids_made_without_the_daemon_are_told_to_it_once(run: Run, path: Path, time: Time) -> None:
+
+    async def main() -> list[int]:
+        async with AsyncClient(Client(path, max_age=0, _clock=time)) as ids:
+            await ids.make("v1", 5)
+            await ids.ulid()
+            time.move(1)
+            with Server(path, grants()) as server:
+                for _ in range(3):
+                    await ids.uuid1()
+                return server.fallback_ids
+
+    assert run(main) == [6]

@@ -648,6 +648,31 @@ def test_a_silent_daemon_is_told_nothing(path: Path) -> None:
         assert server.told == 0
 
 
+def test_more_ids_of_the_fallback_than_can_be_told_are_told_as_the_highest_count(
+    path: Path,
+) -> None:
+    with Server(path, grants()) as server, connect(path) as found:
+        found.untold = 2**32
+        found.take("utc", 1)
+        assert (server.fallback_ids, found.untold) == ([2**32 - 1], 0)
+
+
+def test_ids_of_the_fallback_are_told_again_after_a_connection_that_ended_unanswered(
+    path: Path,
+) -> None:
+    """The daemon that may have read of them has ended too, or speaks only libuuid's protocol."""
+    with Server(path, lambda _: None) as server, connect(path) as found:
+        found.untold = 7
+        with pytest.raises(DaemonUnavailable):
+            found.take("steady", 1)
+        assert set(server.fallback_ids) == {7}
+    with Server(path, grants()) as server:
+        found.take("steady", 1)
+        found.take("steady", 1)
+        assert server.fallback_ids == [7]
+        found.close()
+
+
 ANSWER = b"answer"
 
 

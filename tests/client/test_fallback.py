@@ -16,7 +16,10 @@ from uuid import SafeUUID
 
 import pytest
 
-from tests.client.fakes import START, Server, Time, grants
+from tests.client.breaking import come_between
+from tests.client.fakes import START, Server, Time, grants, refused
+from tests.client.lanes import World
+from tests.client.raw import of_child
 from tests.rig import Daemon
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.nodes import MULTICAST
@@ -183,6 +186,111 @@ def test_for_no_ids_nobody_is_asked() -> None:
     with Client("/nowhere", fallback=False) as client:
         assert client.make("v1", 0) == []
         assert client.make("snowflake", 0, "bytes") == b""
+
+
+@pytest.fixture
+def away(path: Path, time: Time) -> Iterator[Client]:
+    """A client that has made five v1 and two ULIDs without a daemon, which it can ask again now."""
+    with Client(path, max_age=0, _clock=time) as client:
+        client.make("v1", 5)
+        client.make("ulid", 2)
+        time.move(1)
+        yield client
+
+
+def test_the_daemon_is_told_once_how_many_ids_were_made_without_it(
+    path: Path, away: Client
+) -> None:
+    with Server(path, grants()) as server:
+        away.make("v7", 1)
+        assert server.fallback_ids == [7]
+        away.make("v1", 3)
+        away.make("ulid", 3)
+        assert server.fallback_ids == [7]
+
+
+def test_ids_of_a_lease_are_none_of_the_fallback(path: Path, time: Time) -> None:
+    """Nor is the rest of the fallback's last block, which nobody uses."""
+    with Client(path, _clock=time) as client:
+        client.make("ulid", 2)
+        time.move(1)
+        with World(path, time).server() as server:
+            while not client.stats().leased:
+                client.make("ulid", 3)
+            time.move(1)
+            client.make("ulid", 3)
+            client.make("flake", 1)
+            assert server.fallback_ids == [2]
+
+
+def test_places_that_were_used_before_are_no_ids_of_the_fallback(path: Path, time: Time) -> None:
+    """Its block begins before the end of the daemon's last one, where little time has passed."""
+    with Client(path, _clock=time) as client:
+        with World(path, time).server():
+            client.make("v1", 64)
+        time.move(0.000_001)
+        client.make("v1", 3)
+        time.move(1)
+        with World(path, time).server() as server:
+            client.make("v1", 1)
+            assert server.fallback_ids == [3]
+
+
+def test_an_outage_is_told_of_by_itself(path: Path, time: Time, away: Client) -> None:
+    with Server(path, grants()):
+        away.make("v1", 1)
+    away.make("v1", 4)
+    time.move(1)
+    with Server(path, grants()) as server:
+        away.make("v1", 1)
+        assert server.fallback_ids == [4]
+
+
+def test_a_client_that_has_not_fallen_back_tells_nothing(path: Path, time: Time) -> None:
+    """Random ids need no daemon."""
+    with Client(path, _clock=time) as client:
+        client.make("v4", 10)
+        with pytest.raises(DaemonUnavailable):
+            client.snowflake()
+        with Server(path, grants()) as server:
+            client.make("v1", 10)
+            assert server.fallback_ids == []
+
+
+def test_a_daemon_that_refuses_is_told_too(path: Path, time: Time, away: Client) -> None:
+    with Server(path, lambda request: refused(request, "unavailable: no disk")) as server:
+        for _ in range(3):
+            away.make("v1", 2)
+            time.move(1)
+        assert server.fallback_ids == [7, 2, 2]
+
+
+def test_what_was_not_told_is_told_after_a_renewal(path: Path, away: Client) -> None:
+    with Server(path, grants()) as server:
+        away.renew()
+        away.make("v1", 1)
+        assert server.fallback_ids == [7]
+
+
+@pytest.mark.process
+def test_the_child_of_a_fork_leaves_its_parents_ids_to_the_parent(path: Path, away: Client) -> None:
+    with Server(path, grants()) as server:
+        of_child(lambda: away.make("v1", 1, "bytes"))
+        assert server.requests
+        assert server.fallback_ids == []
+        away.make("v1", 1)
+        assert server.fallback_ids == [7]
+
+
+def test_what_a_handler_makes_without_the_daemon_is_told_too(
+    path: Path, time: Time, away: Client
+) -> None:
+    """It makes ids in the midst of a call, whose channel it cannot use."""
+    come_between(lambda: away.make("v1", 5), 60, lambda: away.make("ulid", 2))
+    time.move(1)
+    with Server(path, grants()) as server:
+        away.make("v1", 1)
+        assert server.fallback_ids == [14]
 
 
 SECOND = TICKS_PER_SECOND

@@ -214,6 +214,40 @@ def test_a_daemon_that_takes_the_place_of_a_listener_that_keeps_its_connections_
         moved.rename(path)
 
 
+def test_ids_of_the_fallback_are_told_once_to_a_daemon_that_answers_late(
+    path: Path, asks: Makes
+) -> None:
+    with Held(path, both) as held:
+        found = asks(wait=SHORT)
+        found.untold = 7
+        assert not heard(found)
+        held.awake.set()
+        until(lambda: heard(found))
+        assert held.fallback_ids == [7]
+
+
+def test_a_request_that_nobody_waits_for_tells_of_no_ids(path: Path, asks: Makes) -> None:
+    """A daemon that hangs may be killed before it reads the request."""
+    time, silence = Time(), Silence()
+    with Held(path, both) as held:
+        found = asks(silence, clock=time)
+        found.untold = 7
+        silence.until = time.elapsed() + 1.0
+        assert not heard(found)
+        assert found.untold == 7
+        held.awake.set()
+        until(lambda: heard(found))
+        assert (len(held.requests), held.fallback_ids) == (2, [7])
+
+
+def test_a_daemon_whose_backlog_is_full_was_told_of_no_ids(path: Path, asks: Makes) -> None:
+    found = asks(wait=SHORT)
+    found.untold = 7
+    with full_backlog(path):
+        assert not heard(found)
+    assert found.untold == 7
+
+
 @pytest.fixture
 def silenced(asks: Makes) -> Makes:
     """Return what makes a connection whose request has no answer; later ones may wait."""

@@ -37,6 +37,7 @@ STATUS: dict[str, Any] = json.loads("""{
   "node_source": "mac eth0", "volatile": false, "unreachable": "",
   "connections": 12, "connections_highest": 345, "connections_rejected": 6,
   "clones": {"noticed": 0, "renewed": 0, "last_by": "", "last_age": null, "after_clone": "refuse"},
+  "fallback": {"ids": {}, "last_age": null},
   "requests": {
     "rpc": {"requests": 1234567, "ids": 9876543210, "refused": {}},
     "libuuid": {"requests": 7, "ids": 8, "refused": {}}},
@@ -262,6 +263,12 @@ STATES = {
         {"clones__noticed": 3, "clones__last_age": 7.0, "clones__last_by": "vmgenid"},
         told=["clones 3 noticed (last 7.0 s ago, by vmgenid)"],
     ),
+    "fallback": State(
+        {"fallback": {"ids": {"33": 1, "1000": 2500, "others": 6}, "last_age": 65.0}},
+        told=[
+            "fallback 2,507 ids made without the daemon, most by uid 1000 (told of 1 min 5 s ago)"
+        ],
+    ),
 }
 
 ALL: dict[str, Any] = {"version": "10.11.12.dev345+g0123456"}
@@ -456,6 +463,8 @@ clones.renewed uuidd_clones_renewed_total
 connections uuidd_connections
 connections_highest uuidd_connections_highest
 connections_rejected uuidd_connections_rejected_total
+fallback.ids.{uid} uuidd_fallback_ids_total
+fallback.last_age uuidd_fallback_age_seconds
 leases.granted uuidd_leases_granted_total
 leases.held_for uuidd_leases_held_seconds
 leases.horizon_in uuidd_leases_horizon_seconds
@@ -518,6 +527,7 @@ def refusing() -> dict[str, Any]:
         clones__noticed=61,
         clones__renewed=62,
         clones__last_age=63.5,
+        fallback={"ids": {"1000": 71, "others": 72}, "last_age": 73.5},
         utc__steps_back=9,
         saves__failed=11,
     )

@@ -45,7 +45,7 @@ def test_everything_that_can_be_asked_is_told(whole: str) -> None:
     steady = methods.pack_block(SteadyBlock(0, 1, 0, None, 0))
     lease = methods.pack_lease(Lease(16, 16, 0, 1, 0))
     names = {
-        "method": [*methods.METHODS, methods.IN_USE],
+        "method": [*methods.METHODS, methods.IN_USE, methods.FALLBACK_IDS],
         "params": [*methods.TIMELINES, *KINDS],
         "result": [*block, *steady, *lease],
     }[whole]

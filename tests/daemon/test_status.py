@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.daemon.fakes import GOOD, HOUR, Inside, awaited
+from tests.daemon.fakes import GOOD, HOUR, Inside, awaited, notification
 from tests.daemon.fleet import WINDOW, Engine, Host
 from tests.daemon.test_acceptor import Listener, Serving, somebody
 from uuidd.core.timeline import MAX_BLOCK
@@ -127,6 +127,7 @@ async def live(
         for timeline in ("utc", "steady", "snowflake"):
             await one.call("take", timeline, 1000)
         await one.call("take", "utc", 0)
+        await one.send(notification("fallback_ids", 5))
         await one.lease()
         await libuuids.send(libuuid.pack_request(libuuid.Op.TIME_UUID))
         await libuuids.receive(20)

@@ -8,11 +8,23 @@ import msgpack
 
 from tests.fuzzing.corpus import BLOCK, DEEP, STEADY_BLOCK
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.wire.methods import IN_USE, METHODS, TIMELINES
+from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, METHODS, TIMELINES
 
 NAMES = [
     bytes([0xA0 + len(name)]) + name.encode()
-    for name in (*METHODS, IN_USE, *TIMELINES, *KINDS, "", "x", "Take", "v2", "\0", "\u00fc")
+    for name in (
+        *METHODS,
+        IN_USE,
+        FALLBACK_IDS,
+        *TIMELINES,
+        *KINDS,
+        "",
+        "x",
+        "Take",
+        "v2",
+        "\0",
+        "\u00fc",
+    )
 ]
 
 _NUMBERS = (0, 1, 2, 3, 10, 63, 64, 127, 128, 255, 1000, 1001, 65535, 1_000_000, 1_000_001)

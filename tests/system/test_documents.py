@@ -125,10 +125,11 @@ def test_each_metric_in_the_dashboard_is_one_of_ours(status: dict[str, Any]) -> 
 
 
 def _families(status: dict[str, Any]) -> list[Metric]:
-    """Return the metrics of a host that is in a fleet."""
+    """Return the metrics of a host that is in a fleet, and whose programs have fallen back."""
     numbers = ("until_in", "window", "hold", "renewed_age", "round_trip_seconds")
     worker = {**status["worker"], **dict.fromkeys(numbers, 1.0)}
-    told = metrics.text({**status, "worker": worker})
+    fallback = {"ids": {"1000": 5}, "last_age": 1.0}
+    told = metrics.text({**status, "worker": worker, "fallback": fallback})
     return list(text_string_to_metric_families(told))
 
 

@@ -47,6 +47,14 @@ ROUTINE = ("must_wait", "no_lease")
 """Not logged: the client asked for an error instead of a wait, and it uses blocks without a lease.
 """
 
+MOST_FALLBACK_UIDS = 64
+"""The uids whose ids of the fallback are counted each; those of all others are counted together."""
+
+OTHER_UIDS = "others"
+
+MOST_FALLBACK_IDS = (1 << 53) - 1
+"""Where the count of a uid ends: every reader of the status has room for it."""
+
 log = logging.getLogger("uuidd")
 
 
@@ -196,6 +204,32 @@ class Tally:
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of it."""
         return {"requests": self.requests, "ids": self.ids, "refused": dict(self.refused)}
+
+
+@dataclass(slots=True)
+class FallbackTally:
+    """How many ids programs have made without the daemon, by the uids of those that told it.
+
+    Any user may tell any number, so both the sum of a uid and the number of uids have a limit.
+    """
+
+    ids: Counter[str] = field(default_factory=Counter)
+    last_at: float = 0.0
+
+    def add(self, uid: int, count: int) -> None:
+        """Count ids of a user; none if *count* is 0."""
+        if not count:
+            return
+        name = str(uid)
+        if name not in self.ids and len(self.ids) >= MOST_FALLBACK_UIDS:
+            name = OTHER_UIDS
+        self.ids[name] = min(self.ids[name] + count, MOST_FALLBACK_IDS)
+        self.last_at = trio.current_time()
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status`` shows of it."""
+        age = round(trio.current_time() - self.last_at, 3) if self.ids else None
+        return {"ids": dict(self.ids), "last_age": age}
 
 
 class Refusals:

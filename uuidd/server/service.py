@@ -10,12 +10,12 @@ from uuidd.core.ids import versions
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
-from uuidd.core.wire.methods import IN_USE, Bare, Make, RefusedError, Take
+from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, Bare, Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.client import Client
 from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
-from uuidd.server.events import Tally
+from uuidd.server.events import FallbackTally, Tally
 from uuidd.server.fairness import Answer
 from uuidd.server.leasing import Leasing
 from uuidd.server.making import Maker
@@ -56,6 +56,7 @@ class Service:
         self.limits = limits
         self.rpc = Tally(refused)
         self.libuuid = Tally(refused)
+        self.fallback = FallbackTally()
 
     def answer(self, request: rpc.Request, client: Client) -> Answer:
         """Answer an rpc request of *client*; a notification has no reply.
@@ -68,6 +69,8 @@ class Service:
         if msgid is None:
             if request.method in _IN_USE:
                 self.leasing.note_use()
+            elif request.method in _FALLBACK_IDS:
+                self.fallback.add(client.uid, methods.unpack_fallback_ids(request.params))
             return b""
         while True:
             ids, code, is_lease = 0, "", False
@@ -160,7 +163,7 @@ def _time_reply(ask: libuuid.Request, block: Block | SteadyBlock) -> bytes:
     return libuuid.bulk_time_reply(first, ask.echo)
 
 
-_IN_USE = (IN_USE, IN_USE.encode())
-"""The method as text, and as binary data, which counts as text."""
+_IN_USE, _FALLBACK_IDS = ((name, name.encode()) for name in (IN_USE, FALLBACK_IDS))
+"""The methods as text, and as binary data, which counts as text."""
 
 _TIME, _RANDOM = (Op.TIME_UUID, Op.BULK_TIME_UUID), (Op.RANDOM_UUID, Op.BULK_RANDOM_UUID)

@@ -55,6 +55,7 @@ class Report:
             "connections_highest": parts.admission.highest,
             "connections_rejected": parts.admission.rejected,
             "requests": {"rpc": service.rpc.status(), "libuuid": service.libuuid.status()},
+            "fallback": service.fallback.status(),
             "clock": parts.trust.status(),
             "utc": self._utc(),
             "steady": self._steady(),

@@ -102,6 +102,11 @@ uuidd_leases_held_seconds leases.held_for
 uuidd_clone_age_seconds clones.last_age
     How many seconds ago the daemon last learned that its machine was cloned. Missing if it never
     did since the start.
+uuidd_fallback_age_seconds fallback.last_age
+    How many seconds ago a program last told of ids that it had made without the daemon. Missing if
+    none did since the start.
+uuidd_fallback_ids_total fallback.ids.{uid}
+    The ids that programs have made without the daemon, as they told it when it answered again.
 uuidd_requests_total requests.{dialect}.requests
     The requests that were answered or refused.
 uuidd_ids_total requests.{dialect}.ids

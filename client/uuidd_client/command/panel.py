@@ -142,6 +142,10 @@ def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row
     if clones["noticed"]:
         last = f"{_span(clones['last_age'])} ago, by {clones['last_by']}"
         yield Row("clones", f"{clones['noticed']:,} noticed (last {last})")
+    if by_uid := status["fallback"]["ids"]:
+        told = f"{sum(by_uid.values()):,} ids made without the daemon"
+        last = f"told of {_span(status['fallback']['last_age'])} ago"
+        yield Row("fallback", f"{told}, most by uid {max(by_uid, key=by_uid.__getitem__)} ({last})")
     yield Row("", "")
     yield Row("", f"{'requests':>13} {'ids':>18}   refused", DIM)
     for dialect, tally in status["requests"].items():

@@ -23,6 +23,12 @@ IN_USE = "in_use"
 """The notification of a lease's holder that ids are being made, so that a later horizon is needed.
 """
 
+FALLBACK_IDS = "fallback_ids"
+"""The notification of how many ids a client has made without the daemon since it last told."""
+
+MAX_FALLBACK_IDS = (1 << 32) - 1
+"""The highest count of one ``fallback_ids``."""
+
 MAX_MAKE = 1000
 """Ids of one ``make``: 38 kB of text, little enough to be made without delaying others."""
 
@@ -119,6 +125,14 @@ def parse(method: Any, params: Any) -> Take | Make | Bare:
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
     )
+
+
+def unpack_fallback_ids(params: Any) -> int:
+    """Return the count of a ``fallback_ids``, 0 if its params are wrong."""
+    match params:
+        case [count] if type(count) is int and 0 < count <= MAX_FALLBACK_IDS:
+            return count
+    return 0
 
 
 def pack_block(block: Block | SteadyBlock, page_epoch: int = 0) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.documents import DOCUMENTS, FOLDERS, ROOT, anchors, blocks, text
-from uuidd import statefile
+from uuidd import __version__, statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.kinds import KINDS, TIMES
@@ -87,6 +87,15 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     extension = ["gcc", "libc6-dev", "python3-dev"]
     engines = ["etcd-server", "etcd-client", "zookeeper", "openssl"]
     assert packages[0].split() == [*packages[1].split(), *extension, *engines]
+
+
+@pytest.mark.parametrize(
+    "name", ["CHANGELOG.md", "systemd/kubernetes/daemonset.yaml", "systemd/kubernetes/sidecar.yaml"]
+)
+def test_the_version_that_is_named_is_that_of_the_code(name: str) -> None:
+    newest, *others = re.findall(r"^(?:## |.*image: uuidd:)([0-9.]+)", text(name), re.MULTILINE)
+    assert newest == __version__
+    assert name == "CHANGELOG.md" or set(others) <= {newest}
 
 
 def test_the_table_of_limits_is_that_of_the_code() -> None:

@@ -657,6 +657,25 @@ def test_more_ids_of_the_fallback_than_can_be_told_are_told_as_the_highest_count
         assert (server.fallback_ids, found.untold) == ([2**32 - 1], 0)
 
 
+def test_ids_of_the_fallback_are_told_once_wherever_a_handler_comes(path: Path) -> None:
+    """A handler that makes ids in the midst of a call takes over what is untold."""
+    with Server(path, grants()) as server, connect(path) as found:
+        for at in itertools.count(1):
+            found.untold, taken = 7, list[int]()
+
+            def take_over(taken: list[int] = taken) -> None:
+                taken.append(found.untold)
+                found.untold = 0
+
+            come_between(partial(found.take, "utc", 1), at, take_over)
+            told = server.fallback_ids[:]
+            assert (sum(told) + sum(taken), found.untold) == (7, 0)
+            server.fallback_ids.clear()
+            if not taken:
+                break
+    assert at > 20
+
+
 def test_ids_of_the_fallback_are_told_again_after_a_connection_that_ended_unanswered(
     path: Path,
 ) -> None:

@@ -40,6 +40,7 @@ with mock.patch("os.register_at_fork"):
 
 from tests.client.fakes import Time  # noqa: E402  (after what it imports of the client)
 from tests.client.lanes import Clock, World  # noqa: E402
+from tests.client.raw import of_child  # noqa: E402
 from tests.rig import Daemon  # noqa: E402
 from uuidd.core.ids.kinds import KINDS  # noqa: E402
 
@@ -91,23 +92,15 @@ def drawn(draw: Draws, time: Time | Clock, count: int) -> list[str]:
 
 def cloned(draw: Draws, time: Time | Clock, signal: Callable[[], object]) -> tuple[int, int]:
     """Return how many ids two clones draw, and how many of them are in both."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.close(read)
-            for name in os.listdir("/proc/self/fd"):
-                if is_socket(int(name)):
-                    os.close(int(name))
-            signal()
-            os.write(write, json.dumps(drawn(draw, time, AFTER)).encode())
-            os._exit(0)
-        finally:
-            os._exit(1)
-    os.close(write)
-    with open(read, "rb") as pipe:
-        there = json.loads(pipe.read())
-    os.waitpid(child, 0)
+
+    def clone() -> bytes:
+        for name in os.listdir("/proc/self/fd"):
+            if is_socket(int(name)):
+                os.close(int(name))
+        signal()
+        return json.dumps(drawn(draw, time, AFTER)).encode()
+
+    there = json.loads(of_child(clone))
     signal()
     here = drawn(draw, time, AFTER)
     assert len(set(here)) == len(here)

@@ -19,17 +19,20 @@ def raw_fork() -> int:
     return int(libc.syscall(SYS_CLONE[platform.machine()], signal.SIGCHLD, 0, 0, 0, 0))
 
 
-def of_child(make: Callable[[], bytes]) -> bytes:
-    """Return what *make* returns in a child of os.fork: some hundred bytes."""
+def of_child(make: Callable[[], bytes], fork: Callable[[], int] = os.fork) -> bytes:
+    """Return what *make* returns in a child that *fork* makes; nothing if it fails there."""
     read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            warnings.simplefilter("ignore")
-            os.write(write, make())
-        finally:
-            os._exit(0)
+    with warnings.catch_warnings():
+        # Of the fork of a process that has threads, and in the child of the missing daemon.
+        warnings.simplefilter("ignore")
+        child = fork()
+        if not child:
+            try:
+                os.write(write, make())
+            finally:
+                os._exit(0)
     os.close(write)
-    os.waitpid(child, 0)
     with open(read, "rb") as pipe:
-        return pipe.read()
+        made = pipe.read()
+    os.waitpid(child, 0)
+    return made

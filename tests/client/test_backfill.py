@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
-import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import kinds
-from tests.client.raw import raw_fork
+from tests.client.raw import of_child, raw_fork
 from tests.core.draws import Draws, zeros
 from tests.kinds import GREGORIAN, KINDS, TIMED
 from uuidd.core.ids import snowflake, versions
@@ -256,14 +256,11 @@ def test_another_process_may_not_use_a_backfill(
     ids = Backfill("v7")
     pid = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: pid)
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        child = fork()
-    if not child:
-        try:
-            with pytest.raises(RuntimeError, match=f"made before a fork, .* process {pid}"):
-                ids.take(TIME)
-            os._exit(0)
-        finally:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
+
+    def refusal() -> bytes:
+        with pytest.raises(RuntimeError) as refused:
+            ids.take(TIME)
+        return str(refused.value).encode()
+
+    assert re.search(f"made before a fork, .* process {pid}", of_child(refusal, fork).decode())
     assert kinds.tick("v7", ids.take(TIME)) == TICK

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import weakref
@@ -15,28 +14,21 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, SafeUUID
 
+import freezegun
 import pytest
 
-from tests.client import beside_util_linux
+from tests.client import beside_util_linux, travelling
 from tests.client.fakes import Server, grants
-from tests.rig import Daemon
-from tests.tools import in_private_mounts, need
+from tests.client.lanes import Clock, World
+from tests.rig import PATIENCE, Daemon
+from tests.tools import in_private_mounts, need, output, run
+from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client, DaemonUnavailable
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
 
-
-import freezegun
-
-from tests.client import travelling
-from tests.client.lanes import Clock, World
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
-
 pytestmark = pytest.mark.usefixtures("implementation")
-
-PATIENCE = 60.0
-
 
 KIND, FORM = "it must be one of v1, v4, v6", "the forms of v1 are uuid, text, bytes"
 COUNT, PATH = "it must be an int", "it must be a path: a str or an os"
@@ -161,14 +153,8 @@ def test_util_linuxs_daemon_gives_safe_ids_in_bulk_and_no_status() -> None:
     # It is named as ours is.
     path = "/usr/sbin/uuidd"
     path = path if os.access(path, os.X_OK) else need("uuidd of util-linux")
-    done = subprocess.run(
-        in_private_mounts(sys.executable, "-m", "tests.client.beside_util_linux", path),
-        capture_output=True,
-        check=True,
-        timeout=PATIENCE,
-        text=True,
-    )
-    told = json.loads(done.stdout)
+    program = in_private_mounts(sys.executable, "-m", "tests.client.beside_util_linux", path)
+    told = json.loads(output(*program, timeout=3 * PATIENCE))
     status = told.pop("status")
     assert status.endswith("as util-linux's does if it does not know the request")
     # It takes a connection for each request.
@@ -220,14 +206,9 @@ def test_a_process_ends_without_a_word(daemon: Daemon, mode: str, program: str) 
         "from uuidd_client import Client, uuid7\n"
         "client = Client(fallback=False, max_age=0); main = threading.main_thread()\n"
     )
-    done = subprocess.run(
-        [sys.executable, mode, "-c", head + program],
-        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket)},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket)}
+    words = sys.executable, mode, "-c", head + program
+    done = run(*words, env=environment, timeout=3 * PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -239,14 +220,8 @@ def test_a_clock_of_a_test_neither_holds_up_nor_repeats(
 ) -> None:
     """Frozen, in the past, in the future and back: ids differ, and have the real time after it."""
     socket = daemon.socket if served else "/nowhere/s"
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.client.travelling", tool, str(socket)],
-        capture_output=True,
-        check=True,
-        timeout=60,
-        text=True,
-    )
-    told: dict[str, Any] = json.loads(done.stdout)
+    words = sys.executable, "-m", "tests.client.travelling", tool, socket
+    told: dict[str, Any] = json.loads(output(*words, timeout=3 * PATIENCE))
     drawn = len(travelling.KINDS) * 2 * travelling.EACH * 7
     assert (told["again"], told["drawn"]) == (0, drawn)
     assert told["longest"] < 10

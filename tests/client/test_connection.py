@@ -10,7 +10,6 @@ import itertools
 import os
 import select
 import socket
-import subprocess
 import sys
 import tempfile
 import time as real_time
@@ -40,6 +39,7 @@ from tests.client.fakes import (
     util_linux,
 )
 from tests.client.lanes import Lanes
+from tests.tools import output
 from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
 from uuidd_client import connection
@@ -847,7 +847,7 @@ def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
         "for each in mine:\n"
         "    os.fstat(each)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    output(sys.executable, "-c", program)
 
 
 def test_all_connections_to_one_daemon_share_its_page(lanes: Lanes) -> None:

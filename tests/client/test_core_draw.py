@@ -8,7 +8,6 @@ import inspect
 import json
 import os
 import pickle
-import subprocess
 import sys
 import tracemalloc
 import weakref
@@ -23,11 +22,10 @@ from tests import kinds
 from tests.client.cutters import Hand, core
 from tests.client.fakes import START
 from tests.kinds import FORMS, KINDS
+from tests.tools import output
 from uuidd_client import Client
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.life import word
-
-PATIENCE = 60.0
 
 WAYS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "called": lambda draw: draw,
@@ -180,16 +178,10 @@ json.dump([uuidd_client.implementation, told], sys.stdout)
 
 @pytest.mark.process
 def test_both_implementations_export_the_same() -> None:
-    told = []
-    for wanted in ("off", "require"):
-        done = subprocess.run(
-            [sys.executable, "-c", TELLS],
-            env={**os.environ, "UUIDD_EXTENSION": wanted},
-            check=True,
-            capture_output=True,
-            timeout=PATIENCE,
-        )
-        told.append(json.loads(done.stdout))
+    told = [
+        json.loads(output(sys.executable, "-c", TELLS, env={**os.environ, "UUIDD_EXTENSION": each}))
+        for each in ("off", "require")
+    ]
     assert [implementation for implementation, _ in told] == ["python", "c"]
     assert told[0][1] == told[1][1]
     assert len(told[0][1]) > 25

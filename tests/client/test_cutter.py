@@ -21,7 +21,7 @@ from tests.client.breaking import come_between
 from tests.client.cutters import BLOCK, CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand, core
 from tests.client.draws import EPOCH, bits, check_draws, formed, range_of, seen
 from tests.client.fakes import START
-from tests.client.raw import raw_fork
+from tests.client.raw import of_child, raw_fork
 from tests.judge import assert_rising
 from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED, random_size
 from uuidd.core.ids.places import Origin
@@ -423,10 +423,7 @@ def test_a_child_draws_nothing_of_its_parents(new: Any, fork: Callable[[], int],
     form = KINDS[kind].forms[0]
     for _ in range(6):
         assert made.one(kind, form)
-    pid = fork()
-    if not pid:
-        os._exit(made.one(kind, form) is not None)
-    assert os.waitpid(pid, 0)[1] == 0
+    assert of_child(lambda: repr(made.one(kind, form)).encode(), fork) == b"None"
     assert made.one(kind, form)
 
 

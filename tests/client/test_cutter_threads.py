@@ -7,7 +7,6 @@ lets them. The cutter in Python needs the GIL.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,12 +20,13 @@ import pytest
 
 from tests import kinds
 from tests.client.cutters import Hand, core
+from tests.rig import PATIENCE
+from tests.tools import output
 from uuidd.core.ids.places import Origin
 from uuidd_client.cutter import Cutter
 from uuidd_client.system import SYSTEM_CLOCK
 
 THREADS = 4
-PATIENCE = 60.0
 
 Found = TypeVar("Found")
 
@@ -206,4 +206,4 @@ assert enabled() == before
 @pytest.mark.skipif(core is None, reason="it is of the extension")
 def test_the_extension_does_not_bring_the_gil_back() -> None:
     """As Python does, with a warning, for an extension that does not say that it needs none."""
-    subprocess.run([sys.executable, "-W", "error", "-c", STAYS], check=True, timeout=PATIENCE)
+    output(sys.executable, "-W", "error", "-c", STAYS)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import socket
 import stat
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from tests.client.fakes import START, Server, Time, grants, refused
 from tests.client.lanes import World
 from tests.client.raw import of_child
 from tests.rig import Daemon
+from tests.tools import output, run
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.places import Origin
@@ -88,16 +88,9 @@ def test_one_warning_a_process_says_what_is_wrong(tmp_path: Path) -> None:
         "for _ in range(3): uuid1(); Client().uuid6(); Client(max_age=0).uuid1()"
     )
     path = str(tmp_path / "absent")
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "UUIDD_SOCKET": path},
-        capture_output=True,
-        check=True,
-        timeout=60,
-        text=True,
-    ).stderr
-    assert said.count("RuntimeWarning") == 1
-    assert f"no answer from uuidd at {path}: No such file or directory" in said
+    done = run(sys.executable, "-c", program, env={**os.environ, "UUIDD_SOCKET": path})
+    assert (done.returncode, done.stderr.count("RuntimeWarning")) == (0, 1)
+    assert f"no answer from uuidd at {path}: No such file or directory" in done.stderr
 
 
 HEAVY = {
@@ -122,10 +115,7 @@ def imported_by(*parts: str) -> list[set[str]]:
     program = "import sys, warnings\nwarnings.simplefilter('ignore')\n"
     for part in parts:
         program += f"before = set(sys.modules)\n{part}\nprint(*set(sys.modules) - before)\n"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=60, text=True, check=True
-    )
-    return [set(line.split()) for line in done.stdout.splitlines()]
+    return [set(line.split()) for line in output(sys.executable, "-c", program).splitlines()]
 
 
 @pytest.mark.process

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -25,7 +24,8 @@ from tests.client import forking
 from tests.client.breaking import come_between
 from tests.client.fakes import Server, grants
 from tests.client.raw import of_child, raw_fork
-from tests.rig import Daemon
+from tests.rig import PATIENCE, Daemon
+from tests.tools import output
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client import Client
 from uuidd_client.times import Backfill
@@ -60,12 +60,9 @@ def test_no_id_comes_twice_after_a_fork(
     daemon: Daemon, tmp_path: Path, way: str, busy: str, served: bool
 ) -> None:
     """A child that was born with the lock held does not hang either."""
-    subprocess.run(
-        [sys.executable, "-m", "tests.client.forking", way, busy, str(tmp_path)],
-        env={**os.environ, "UUIDD_SOCKET": str(daemon.socket if served else "/nowhere/s")},
-        check=True,
-        timeout=60,
-    )
+    environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket if served else "/nowhere/s")}
+    words = sys.executable, "-m", "tests.client.forking", way, busy, tmp_path
+    output(*words, env=environment, timeout=3 * PATIENCE)
     *children, parents = sorted((file.read_text().split() for file in tmp_path.iterdir()), key=len)
     drawn = 4 * forking.EACH
     assert list(map(len, children)) == [drawn] * forking.CHILDREN
@@ -290,13 +287,9 @@ def in_both(signal: str, folder: Path) -> dict[str, int]:
 
     *signal* is how both clones learn of it.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.client.cloning", signal, str(folder)],
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
-    return {name: common for name, (_, common) in json.loads(done.stdout).items()}
+    words = sys.executable, "-m", "tests.client.cloning", signal, folder
+    told = json.loads(output(*words, timeout=6 * PATIENCE))
+    return {name: common for name, (_, common) in told.items()}
 
 
 @pytest.mark.parametrize(("alone", "without"), [("", set()), ("alone,", {"snowflake"})])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE
+from tests.tools import run
 
 pytestmark = pytest.mark.system
 
@@ -25,13 +24,11 @@ def interrupted(
 ) -> tuple[int, str, str]:
     """Return what a command does if Ctrl-C comes while it imports *module*."""
     (tmp_path / f"{module}.py").write_text(INTERRUPT)
-    done = subprocess.run(
-        [sys.executable, SCRIPTS / command[0], *command[1:]],
+    done = run(
+        sys.executable,
+        SCRIPTS / command[0],
+        *command[1:],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        timeout=PATIENCE,
-        text=True,
-        check=False,
         preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignored else None,
     )
     return done.returncode, done.stdout, done.stderr

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +19,9 @@ import uuidd_client
 from tests.client.breaking import profiled
 from tests.client.fakes import Time
 from tests.client.lanes import Lanes, World
-from tests.client.raw import raw_fork
+from tests.client.raw import of_child, raw_fork
 from tests.rig import Daemon
+from tests.tools import output
 from uuidd_client import Backfill, Client, life
 from uuidd_client.fixed import FixedChannels
 from uuidd_client.lease import Page
@@ -31,25 +30,12 @@ from uuidd_client.life import Life, current, renew
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
 
-YES, NO = 41, 42
-
 EACH_IMPLEMENTATION = pytest.mark.usefixtures("implementation")
 
 
 def in_child(fork: Callable[[], int], check: Callable[[], bool]) -> bool:
     """Return what *check* finds in a child that *fork* makes."""
-    with warnings.catch_warnings():
-        # That other threads may run, of which the child does nothing.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = fork()
-    if not pid:
-        try:
-            os._exit(YES if check() else NO)
-        finally:
-            os._exit(1)
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert status in (YES, NO)
-    return status == YES
+    return bool(int(of_child(lambda: b"%d" % check(), fork)))
 
 
 @pytest.fixture
@@ -149,15 +135,8 @@ def test_the_hook_of_aws_lambda_is_registered_with_the_import(
     """Ids after a restore are of another node. Another library of that name does no harm."""
     (tmp_path / "snapshot_restore_py.py").write_text(hooks)
     paths = [str(tmp_path), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONPATH": ":".join(paths), "UUIDD_SOCKET": str(tmp_path / "s")},
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout.split() == told
+    known = {"PYTHONPATH": ":".join(paths), "UUIDD_SOCKET": str(tmp_path / "s")}
+    assert output(sys.executable, "-c", PROGRAM, env={**os.environ, **known}).split() == told
 
 
 def test_a_clone_that_the_page_tells_of_ends_the_life(lanes: Lanes) -> None:

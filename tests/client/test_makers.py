@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from itertools import chain
 
 import pytest
 
 from tests.benchmarks import makers, promises
-from tests.rig import PATIENCE, Daemon
+from tests.rig import Daemon
+from tests.tools import output, run
 
 COUNT = "from itertools import count; draw = count().__next__"
 SYSTEM = "from uuid import uuid4 as draw"
@@ -20,15 +20,7 @@ GENERATOR = "from random import Random; r = Random(); draw = lambda: f'{r.getran
 
 def tried(trial: str, setup: str) -> str:
     """Return what a trial finds."""
-    done = subprocess.run(
-        [sys.executable, promises.TRIALS, trial],
-        input=json.dumps([setup, "draw()"]),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
-    return done.stdout
+    return output(sys.executable, promises.TRIALS, trial, input=json.dumps([setup, "draw()"]))
 
 
 @pytest.mark.process
@@ -67,12 +59,6 @@ def test_each_maker_of_ours_can_be_run() -> None:
     ours += [maker for maker in makers.PROMISING if "uuidd_client" in maker.setup]
     codes = {f"{maker.setup}\n{maker.statement}" for maker in ours}
     with Daemon(f"--worker={makers.WORKER}") as daemon:
-        done = subprocess.run(
-            [sys.executable, "-c", RUN],
-            input=json.dumps(sorted(codes)),
-            env={**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
+        known = {**os.environ, "UUIDD_SOCKET": str(daemon.socket), "UUIDD_FALLBACK": "0"}
+        done = run(sys.executable, "-c", RUN, input=json.dumps(sorted(codes)), env=known)
     assert (done.returncode, done.stderr) == (0, "")

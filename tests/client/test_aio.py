@@ -7,6 +7,8 @@ import threading
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -33,16 +35,20 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
-Run = Callable[[Callable[[], Awaitable[Any]]], Any]
-
 DRAWS = [KINDS[kind].method for kind in TIMED]
 TEN_MINUTES = 600.0
 
 
-@pytest.fixture(params=["asyncio", "trio"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Return what runs an asynchronous function to its end."""
-    return lambda main: anyio.run(main, backend=request.param)
+def in_each_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run an asynchronous test to its end, in asyncio and in trio."""
+
+    @wraps(test)
+    def run(loop: str, **fixtures: Any) -> None:
+        anyio.run(partial(test, **fixtures), backend=loop)
+
+    taken = [*signature(test).parameters.values(), Parameter("loop", Parameter.KEYWORD_ONLY)]
+    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    return pytest.mark.parametrize("loop", ["asyncio", "trio"])(run)
 
 
 @pytest.fixture
@@ -68,7 +74,6 @@ def at_once(awaited: Any) -> Any:
 
 
 def test_each_method_of_the_client_is_there() -> None:
-
     def public(of: object) -> set[str]:
         return {name for name in dir(of) if not name.startswith("_")}
 
@@ -76,13 +81,10 @@ def test_each_method_of_the_client_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_each_kind_is_made_by_the_daemon(run: Run, daemon: Daemon, name: str) -> None:
-
-    async def main() -> list[Any]:
-        async with AsyncClient(Client(daemon.socket)) as ids:
-            return [await getattr(ids, name)() for _ in range(1000)]
-
-    made = run(main)
+@in_each_loop
+async def test_each_kind_is_made_by_the_daemon(daemon: Daemon, name: str) -> None:
+    async with AsyncClient(Client(daemon.socket)) as ids:
+        made = [await getattr(ids, name)() for _ in range(1000)]
     assert len(set(made)) == 1000
     if isinstance(made[0], uuid.UUID):
         assert {id.is_safe for id in made} == {uuid.SafeUUID.safe}
@@ -90,9 +92,9 @@ def test_each_kind_is_made_by_the_daemon(run: Run, daemon: Daemon, name: str) ->
         assert made == sorted(made, key=lambda id: (len(str(id)), id))
 
 
-def test_an_id_that_needs_no_daemon_does_not_let_go_of_the_loop(run: Run, path: Path) -> None:
-
-    async def main() -> None:
+@in_each_loop
+async def test_an_id_that_needs_no_daemon_does_not_let_go_of_the_loop(path: Path) -> None:
+    with World(path, Clock()).server() as server:
         ids = AsyncClient(Client(path))
         while not server.asked:
             await ids.uuid7()
@@ -105,13 +107,11 @@ def test_an_id_that_needs_no_daemon_does_not_let_go_of_the_loop(run: Run, path: 
         assert len(at_once(ids.make("v7", SHORT_LIST))) == SHORT_LIST
         await ids.aclose()
 
-    with World(path, Clock()).server() as server:
-        run(main)
-
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_the_loop_never_waits_for_the_daemon(
-    run: Run, path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+@in_each_loop
+async def test_the_loop_never_waits_for_the_daemon(
+    path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     askers: list[int] = []
 
@@ -124,127 +124,106 @@ def test_the_loop_never_waits_for_the_daemon(
             askers.append(threading.get_ident())
             super().wait_for_bytes(seconds)
 
-    async def main() -> None:
+    monkeypatch.setattr(connection, "Stream", Watched)
+    with Server(path, grants()):
         ids = AsyncClient(Client(path))
         for _ in range(20):
             await getattr(ids, name)()
         await ids.make("v7", 20)
-
-    monkeypatch.setattr(connection, "Stream", Watched)
-    with Server(path, grants()):
-        run(main)
     assert askers
     assert threading.get_ident() not in askers
 
 
-def test_other_tasks_go_on_while_the_daemon_is_asked(run: Run, held: Held, path: Path) -> None:
+@in_each_loop
+async def test_other_tasks_go_on_while_the_daemon_is_asked(held: Held, path: Path) -> None:
     """Also those that draw ids which need no daemon."""
+    ids, others = AsyncClient(Client(path, timeout=TEN_MINUTES)), []
+    await ids.make("v4", 1)
 
-    async def main() -> None:
-        ids, others = AsyncClient(Client(path, timeout=TEN_MINUTES)), []
-        await ids.make("v4", 1)
+    async def ask() -> None:
+        others.append(await ids.uuid1())
 
-        async def ask() -> None:
-            others.append(await ids.uuid1())
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            await until(held.heard.is_set)
-            assert len(await ids.make("v4", 3)) == 3
-            assert not others
-            held.awake.set()
-        assert len(others) == 1
-
-    run(main)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await until(held.heard.is_set)
+        assert len(await ids.make("v4", 3)) == 3
+        assert not others
+        held.awake.set()
+    assert len(others) == 1
 
 
-def test_a_call_that_is_cancelled_before_its_thread_begins_asks_nobody(
-    run: Run, held: Held, path: Path
+@in_each_loop
+async def test_a_call_that_is_cancelled_before_its_thread_begins_asks_nobody(
+    held: Held, path: Path
 ) -> None:
     """And it holds up no later call, however many there were."""
-
-    async def main() -> None:
-        ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
-        for _ in range(MAX_THREADS):
-            with anyio.move_on_after(0) as scope:
-                await ids.uuid1()
-            assert scope.cancelled_caught
-        held.awake.set()
-        with anyio.fail_after(60):
+    ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
+    for _ in range(MAX_THREADS):
+        with anyio.move_on_after(0) as scope:
             await ids.uuid1()
-
-    run(main)
+        assert scope.cancelled_caught
+    held.awake.set()
+    with anyio.fail_after(60):
+        await ids.uuid1()
     assert len(held.requests) == 1
 
 
-def test_a_call_that_is_cancelled_while_the_daemon_is_asked_holds_up_no_other(
-    run: Run, held: Held, path: Path
+@in_each_loop
+async def test_a_call_that_is_cancelled_while_the_daemon_is_asked_holds_up_no_other(
+    held: Held, path: Path
 ) -> None:
-
-    async def main() -> uuid.UUID:
-        ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ids.uuid1)
-            await until(held.heard.is_set)
-            tasks.cancel_scope.cancel()
-        held.awake.set()
-        return await ids.uuid1()
-
-    assert run(main).time == START + 1000
+    ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ids.uuid1)
+        await until(held.heard.is_set)
+        tasks.cancel_scope.cancel()
+    held.awake.set()
+    assert (await ids.uuid1()).time == START + 1000
     assert len(held.requests) == 2
 
 
-def test_calls_that_were_cancelled_leave_few_threads(run: Run, held: Held, path: Path) -> None:
-
-    async def main() -> int:
-        ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
-        before = threading.active_count()
-        for _ in range(5 * MAX_THREADS):
-            with anyio.move_on_after(0.002):
-                await ids.uuid1()
-        await until(held.heard.is_set)
-        threads = threading.active_count() - before
-        held.awake.set()
-        await ids.uuid1()
-        return threads
-
+@in_each_loop
+async def test_calls_that_were_cancelled_leave_few_threads(held: Held, path: Path) -> None:
+    ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
+    before = threading.active_count()
+    for _ in range(5 * MAX_THREADS):
+        with anyio.move_on_after(0.002):
+            await ids.uuid1()
+    await until(held.heard.is_set)
+    threads = threading.active_count() - before
+    held.awake.set()
+    await ids.uuid1()
     # One that is idle, because its call had ended before it began, counts here too.
-    assert run(main) < 2 * MAX_THREADS
+    assert threads < 2 * MAX_THREADS
 
 
-def test_many_tasks_share_one_request(
-    run: Run, monkeypatch: pytest.MonkeyPatch, path: Path
-) -> None:
+@in_each_loop
+async def test_many_tasks_share_one_request(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     """They find what the thread of the first one has asked for, without a thread of their own."""
-    one, asked = Channel.one, list[Any]()
+    one, asked, made = Channel.one, list[Any](), set[str]()
 
     def counted(*words: Any) -> Any:
         asked.append(words)
         return one(*words)
 
+    async def draw() -> None:
+        made.add(await ids.ulid())
+
     monkeypatch.setattr(Channel, "one", counted)
-
-    async def main() -> set[str]:
-        ids, made = AsyncClient(Client(path, timeout=TEN_MINUTES, max_age=TEN_MINUTES)), set()
-
-        async def draw() -> None:
-            made.add(await ids.ulid())
-
+    with Held(path, grants(64, step=1000)) as server:
+        ids = AsyncClient(Client(path, timeout=TEN_MINUTES, max_age=TEN_MINUTES))
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(draw)
             await until(server.heard.is_set)
             server.awake.set()
-        return made
-
-    with Held(path, grants(64, step=1000)) as server:
-        assert len(run(main)) == 20
-    assert len(asked) == 1
+    assert (len(made), len(asked)) == (20, 1)
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_an_id_of_a_life_that_has_ended_is_not_used(
-    run: Run, monkeypatch: pytest.MonkeyPatch, path: Path, at: int
+@in_each_loop
+async def test_an_id_of_a_life_that_has_ended_is_not_used(
+    monkeypatch: pytest.MonkeyPatch, path: Path, at: int
 ) -> None:
     """A handler that forks may run after the draw: the child would return the same id."""
     cutter, drawn = Channels.cutter, list[str]()
@@ -261,48 +240,39 @@ def test_an_id_of_a_life_that_has_ended_is_not_used(
 
         return found and SimpleNamespace(one=one)
 
-    async def main() -> list[str]:
-        await AsyncClient(client).ulid()
-        monkeypatch.setattr(Channels, "cutter", ending)
-        ids = AsyncClient(client)
-        return [await ids.ulid() for _ in range(at + 1)]
-
     with (
         Server(path, grants(64, step=1000)),
         Client(path, timeout=TEN_MINUTES, max_age=TEN_MINUTES) as client,
     ):
-        made = run(main)
+        await AsyncClient(client).ulid()
+        monkeypatch.setattr(Channels, "cutter", ending)
+        ids = AsyncClient(client)
+        made = [await ids.ulid() for _ in range(at + 1)]
     assert made[:at] == drawn[:at]
     assert made[at] != drawn[at]
 
 
-def test_without_any_age_and_a_lease_each_id_is_asked_for(run: Run, path: Path) -> None:
+@in_each_loop
+async def test_without_any_age_and_a_lease_each_id_is_asked_for(path: Path) -> None:
     """By a thread, which makes the id too; after ``aclose`` over another connection."""
-
-    async def main() -> int:
+    with Server(path, grants()) as server:
         ids, made = AsyncClient(Client(path, max_age=0, fallback=False)), set()
         for _ in range(2):
             async with ids:
                 made |= {await ids.uuid1() for _ in range(20)}
-        return len(made)
-
-    with Server(path, grants()) as server:
-        assert run(main) == 40
+        assert len(made) == 40
         assert len(server.requests) >= 40
         assert server.connections == 2
 
 
 @pytest.mark.parametrize("count", [0, 1, SHORT_LIST, SHORT_LIST + 1, 2 * PIECE + 1])
 @pytest.mark.parametrize("form", [None, "text", "bytes"])
-def test_a_list_has_exactly_as_many_ids(
-    run: Run, daemon: Daemon, count: int, form: Form | None
+@in_each_loop
+async def test_a_list_has_exactly_as_many_ids(
+    daemon: Daemon, count: int, form: Form | None
 ) -> None:
-
-    async def main() -> Any:
-        async with AsyncClient(Client(daemon.socket)) as ids:
-            return await ids.make("v7", count, form)
-
-    made = run(main)
+    async with AsyncClient(Client(daemon.socket)) as ids:
+        made: Any = await ids.make("v7", count, form)
     if form == "bytes":
         assert isinstance(made, bytes)
         made = [made[first : first + 16] for first in range(0, len(made), 16)]
@@ -310,8 +280,9 @@ def test_a_list_has_exactly_as_many_ids(
     assert made == sorted(set(made))
 
 
-def test_a_list_that_is_cancelled_is_not_made_to_its_end(
-    run: Run, monkeypatch: pytest.MonkeyPatch, daemon: Daemon
+@in_each_loop
+async def test_a_list_that_is_cancelled_is_not_made_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, daemon: Daemon
 ) -> None:
     begun, go, make, pieces = threading.Event(), threading.Event(), Channel.make, list[Any]()
 
@@ -322,57 +293,47 @@ def test_a_list_that_is_cancelled_is_not_made_to_its_end(
         return make(*words)
 
     monkeypatch.setattr(Channel, "make", held_make)
-
-    async def main() -> None:
-        ids = AsyncClient(Client(daemon.socket))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ids.make, "v7", 20 * PIECE)
-            await until(begun.is_set)
-            tasks.cancel_scope.cancel()
-        go.set()
-        # The thread that was left alone has ended when this one gets the connections.
-        await ids.aclose()
-
-    run(main)
+    ids = AsyncClient(Client(daemon.socket))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ids.make, "v7", 20 * PIECE)
+        await until(begun.is_set)
+        tasks.cancel_scope.cancel()
+    go.set()
+    # The thread that was left alone has ended when this one gets the connections.
+    await ids.aclose()
     assert len(pieces) <= 2
 
 
-def test_an_endless_iterator_lets_others_have_their_turn(run: Run, path: Path) -> None:
+@in_each_loop
+async def test_an_endless_iterator_lets_others_have_their_turn(path: Path) -> None:
+    turns, left = 0, 10_000
 
-    async def main() -> int:
-        ids, turns = AsyncClient(Client(path)), 0
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    with World(path, Clock()).server() as server:
+        ids = AsyncClient(Client(path))
         while not server.asked:
             await ids.ulid()
-
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await anyio.lowlevel.checkpoint()
-
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(count)
-            left = 10_000
             async for _ in ids.iter("ulid"):
                 left -= 1
                 if not left:
                     break
             tasks.cancel_scope.cancel()
         await ids.aclose()
-        return turns
-
-    with World(path, Clock()).server() as server:
-        assert run(main) >= 99
+    assert turns >= 99
 
 
-def test_a_factory_makes_one_kind_and_the_status_is_the_daemons(run: Run, daemon: Daemon) -> None:
-
-    async def main() -> Any:
-        async with AsyncClient(Client(daemon.socket)) as ids:
-            return await ids.factory("v6", "text")(), (await ids.status())["pid"]
-
-    made, pid = run(main)
-    assert (uuid.UUID(made).version, pid) == (6, daemon.pid)
+@in_each_loop
+async def test_a_factory_makes_one_kind_and_the_status_is_the_daemons(daemon: Daemon) -> None:
+    async with AsyncClient(Client(daemon.socket)) as ids:
+        assert uuid.UUID(await ids.factory("v6", "text")()).version == 6
+        assert (await ids.status())["pid"] == daemon.pid
 
 
 @pytest.mark.parametrize(
@@ -384,29 +345,41 @@ def test_a_factory_makes_one_kind_and_the_status_is_the_daemons(run: Run, daemon
         (lambda ids: ids.iter("v7", "shape"), ValueError, "form"),
     ],
 )
-def test_errors_are_those_of_the_client(
-    run: Run,
-    path: Path,
-    call: Callable[[Any], Awaitable[object]],
-    error: type[Exception],
-    named: str,
+@in_each_loop
+async def test_errors_are_those_of_the_client(
+    path: Path, call: Callable[[Any], Awaitable[object]], error: type[Exception], named: str
 ) -> None:
-    async def main() -> None:
+    with pytest.raises(error, match=named):
         await call(AsyncClient(Client(path, fallback=False)))
 
-    with pytest.raises(error, match=named):
-        run(main)
 
-
-def test_ids_of_a_test_are_fixed_here_too(run: Run) -> None:
-    async def main() -> tuple[Any, ...]:
-        ids = AsyncClient()
-        return await ids.uuid7(), await ids.make("v4", 2), await ids.snowflake()
-
-    with fixed_ids(3) as ids:
-        expected = ids.uuid7(), ids.make("v4", 2), ids.snowflake()
+@in_each_loop
+async def test_ids_of_a_test_are_fixed_here_too() -> None:
+    with fixed_ids(3) as fixed:
+        expected = fixed.uuid7(), fixed.make("v4", 2), fixed.snowflake()
     with fixed_ids(3):
-        assert run(main) == expected
+        ids = AsyncClient()
+        assert (await ids.uuid7(), await ids.make("v4", 2), await ids.snowflake()) == expected
+
+
+@pytest.mark.parametrize("count", [3, 2 * PIECE])
+@in_each_loop
+async def test_a_list_is_made_again_if_the_process_is_renewed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, path: Path, count: int
+) -> None:
+    """A copy of this process may return the first ids of it."""
+    client, make, pieces = Client(path), Channel.make, list[Any]()
+
+    def renewed(*words: Any) -> Any:
+        pieces.append(words)
+        made = make(*words)
+        if len(pieces) == 1:
+            client.renew()
+        return made
+
+    monkeypatch.setattr(Channel, "make", renewed)
+    assert len({*await AsyncClient(client).make("v7", count)}) == count
+    assert len(pieces) == 2 * -(-count // PIECE)
 
 
 def test_several_event_loops_share_one(daemon: Daemon) -> None:
@@ -464,39 +437,13 @@ def test_without_anyio_the_error_says_what_to_install() -> None:
     assert output(sys.executable, "-c", code) == line
 
 
-@pytest.mark.parametrize("count", [3, 2 * PIECE])
-def test_a_list_is_made_again_if_the_process_is_renewed_meanwhile(
-    run: Run, monkeypatch: pytest.MonkeyPatch, path: Path, count: int
-) -> None:
-    """A copy of this process may return the first ids of it."""
-    client, make, pieces = Client(path), Channel.make, list[Any]()
-
-    def renewed(*words: Any) -> Any:
-        pieces.append(words)
-        made = make(*words)
-        if len(pieces) == 1:
-            client.renew()
-        return made
-
-    monkeypatch.setattr(Channel, "make", renewed)
-
-    async def main() -> Any:
-        return await AsyncClient(client).make("v7", count)
-
-    assert len(set(run(main))) == count
-    assert len(pieces) == 2 * -(-count // PIECE)
-
-
-def test_ids_made_without_the_daemon_are_told_to_it_once(run: Run, path: Path, time: Time) -> None:
-
-    async def main() -> list[int]:
-        async with AsyncClient(Client(path, max_age=0, _clock=time)) as ids:
-            await ids.make("v1", 5)
-            await ids.ulid()
-            time.move(1)
-            with Server(path, grants()) as server:
-                for _ in range(3):
-                    await ids.uuid1()
-                return server.fallback_ids
-
-    assert run(main) == [6]
+@in_each_loop
+async def test_ids_made_without_the_daemon_are_told_to_it_once(path: Path, time: Time) -> None:
+    async with AsyncClient(Client(path, max_age=0, _clock=time)) as ids:
+        await ids.make("v1", 5)
+        await ids.ulid()
+        time.move(1)
+        with Server(path, grants()) as server:
+            for _ in range(3):
+                await ids.uuid1()
+    assert server.fallback_ids == [6]

@@ -9,18 +9,21 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from tests.client import forking
 from tests.client.breaking import come_between
 from tests.client.fakes import Server, grants
 from tests.client.raw import of_child, raw_fork
@@ -47,55 +50,27 @@ def _no_warning() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("served", [True, False])
-@pytest.mark.parametrize(
-    ("way", "busy"),
-    [
-        *((way, "nothing") for way in forking.FORKS),
-        ("os", "drawing"),
-        *((way, "locked") for way in ("os", "raw")),
-    ],
-)
-def test_no_id_comes_twice_after_a_fork(
-    daemon: Daemon, tmp_path: Path, way: str, busy: str, served: bool
-) -> None:
-    """A child that was born with the lock held does not hang either."""
-    environment = {**os.environ, "UUIDD_SOCKET": str(daemon.socket if served else "/nowhere/s")}
-    words = sys.executable, "-m", "tests.client.forking", way, busy, tmp_path
-    output(*words, env=environment, timeout=3 * PATIENCE)
-    *children, parents = sorted((file.read_text().split() for file in tmp_path.iterdir()), key=len)
-    drawn = 4 * forking.EACH
-    assert list(map(len, children)) == [drawn] * forking.CHILDREN
-    assert len(parents) >= 2 * drawn
-    ids = [*itertools.chain(*children), *parents]
-    assert len(set(ids)) == len(ids)
-
-
-def test_a_child_closes_the_socket_of_its_parent(path: Path) -> None:
-    """It does not hang up on its parent."""
-    with Server(path, grants()) as server, Client(path, fallback=False, max_age=0) as client:
-
-        def descriptors() -> int:
-            client.uuid1()
-            return len(os.listdir("/proc/self/fd"))
-
-        before = descriptors()
-        # The child has both ends of a pipe.
-        assert int(of_child(lambda: b"%d" % (descriptors() - 2))) == before
-        assert descriptors() == before
-    assert (server.connections, len(server.requests)) == (2, 3)
+Fork = Callable[[], int | Callable[[], int | None]]
 
 
 class Family:
-    """A process and those that its handler forked, each of which leaves its ids in a file."""
+    """A process and those that *fork* made, each of which leaves its ids in a file.
 
-    def __init__(self, fork: Callable[[], int]) -> None:
+    In the parent *fork* returns a pid, or what waits for the child's exit status.
+    """
+
+    def __init__(self, fork: Fork) -> None:
         self._fork = fork
+        self._waits: list[Callable[[], int | None]] = []
         self._parent = os.getpid()
         self._file = os.memfd_create("ids")
         # So that no child writes over or into what another writes.
         fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
-        self.children = 0
+
+    @property
+    def children(self) -> int:
+        """How many were made."""
+        return len(self._waits)
 
     def is_child(self) -> bool:
         """Whether this process was forked."""
@@ -104,8 +79,8 @@ class Family:
     def fork(self) -> None:
         """Fork, as a handler that returns in both; a child's does not fork again."""
         if not self.is_child():
-            self.children += 1
-            self._fork()
+            made = self._fork()
+            self._waits.append(made if callable(made) else lambda: os.waitpid(made, 0)[1])
 
     @contextlib.contextmanager
     def failing(self) -> Iterator[None]:
@@ -123,11 +98,141 @@ class Family:
         if self.is_child():
             os.write(self._file, b"".join(b"%s\n" % id.encode() for id in ids))
             os._exit(0)
-        for _ in range(self.children):
-            assert os.wait()[1] == 0
+        for wait in self._waits:
+            assert wait() == 0
         theirs = os.pread(self._file, os.fstat(self._file).st_size, 0).decode().split("\n")[:-1]
         os.close(self._file)
         return ids + theirs
+
+
+CHILDREN, THREADS, EACH = 8, 3, 2000
+
+
+def by_multiprocessing(work: Callable[[], object]) -> Fork:
+    """Return what makes children that do *work*, and end."""
+
+    def fork() -> Callable[[], int | None]:
+        child = get_context("fork").Process(target=work)
+        child.start()
+
+        def wait() -> int | None:
+            child.join()
+            return child.exitcode
+
+        return wait
+
+    return fork
+
+
+FORKS: dict[str, Callable[[Callable[[], object]], Fork]] = {
+    "os": lambda _: os.fork,
+    "raw": lambda _: raw_fork,
+    "multiprocessing": by_multiprocessing,
+}
+
+
+@contextlib.contextmanager
+def drawing(_: Client, draw: Callable[[], object]) -> Iterator[None]:
+    """Let threads draw."""
+    done = threading.Event()
+
+    def draw_on() -> None:
+        while not done.is_set():
+            draw()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        working = [pool.submit(draw_on) for _ in range(THREADS)]
+        try:
+            yield
+        finally:
+            done.set()
+        for each in working:
+            each.result()
+
+
+@contextlib.contextmanager
+def locked(client: Client, _: object) -> Iterator[None]:
+    """Let a thread be in the channel."""
+    held, done = threading.Event(), threading.Event()
+
+    def use(_: object) -> None:
+        held.set()
+        done.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(client._channels.call, lambda channel: channel.in_turn(use))
+        held.wait()
+        try:
+            yield
+        finally:
+            done.set()
+
+
+BUSY: dict[str, Callable[[Client, Callable[[], object]], AbstractContextManager[object]]] = {
+    "nothing": lambda *_: contextlib.nullcontext(),
+    "drawing": drawing,
+    "locked": locked,
+}
+"""What other threads do at the fork."""
+
+
+@pytest.mark.parametrize("served", [True, False])
+@pytest.mark.parametrize(
+    ("way", "busy"),
+    [
+        *((way, "nothing") for way in FORKS),
+        ("os", "drawing"),
+        *((way, "locked") for way in ("os", "raw")),
+    ],
+)
+def test_no_id_comes_twice_after_a_fork(
+    daemon: Daemon, place: Path, way: str, busy: str, served: bool
+) -> None:
+    """A child that was born with the lock held does not hang either."""
+    client = Client(daemon.socket if served else place / "absent")
+    draws = [client.factory("v1"), client.factory("v6"), client.iter("v6", "text").__next__]
+    ids: list[str] = []
+
+    def draw() -> None:
+        for one in draws:
+            ids.extend([str(one()) for _ in range(EACH)])
+        ids.extend(client.make("v1", EACH, "text"))
+
+    def child() -> None:
+        # One that waits for ever fails.
+        signal.alarm(60)
+        ids.clear()
+        draw()
+        family.end(ids)
+
+    family = Family(FORKS[way](child))
+    draw()
+    with BUSY[busy](client, draw), family.failing():
+        for _ in range(CHILDREN):
+            family.fork()
+        if family.is_child():
+            child()
+        if busy != "locked":
+            draw()
+    draw()
+    found = family.end(ids)
+    assert len(found) == len(ids) + CHILDREN * 4 * EACH
+    assert len(set(found)) == len(found)
+
+
+def test_a_child_closes_the_socket_of_its_parent(path: Path) -> None:
+    """It does not hang up on its parent."""
+    with Server(path, grants()) as server, Client(path, fallback=False, max_age=0) as client:
+
+        def descriptors() -> int:
+            client.uuid1()
+            return len(os.listdir("/proc/self/fd"))
+
+        before = descriptors()
+        # The child has both ends of a pipe.
+        assert int(of_child(lambda: b"%d" % (descriptors() - 2))) == before
+        assert descriptors() == before
+    assert (server.connections, len(server.requests)) == (2, 3)
 
 
 def at_each_point(

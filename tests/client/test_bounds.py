@@ -173,44 +173,35 @@ def shown(uuidctl: Uuidctl) -> Callable[..., str]:
     return run
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lines"),
-    [
-        (
-            "v7 2022-02-22T19:22:22Z",
-            "low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22.000Z\n"
-            "high  017f22e2-79b0-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z\n",
-        ),
-        # A Snowflake has as many digits as it needs.
-        (
-            "snowflake 2010-11-04T01:42:54.657Z --unit s",
-            "low   0           from 2010-11-04T01:42:54Z\n"
-            "high  1438646271  to the end of 2010-11-04T01:42:54Z\n",
-        ),
-        # Whatever the offsets are.
-        (
-            "v7 2022-02-22T14:22:22-05:00 2022-02-22t20:22:23.5+01:00 --unit s",
-            "low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22Z\n"
-            "high  017f22e2-817f-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:23Z\n",
-        ),
-        # For a database that keeps ULIDs in its type for UUIDs.
-        (
-            "ulid 1645557742000 --uuid",
-            "low   017f22e2-79b0-0000-0000-000000000000  from 2022-02-22T19:22:22.000Z\n"
-            "high  017f22e2-79b0-ffff-ffff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z\n",
-        ),
-        # A UUID is one already.
-        (
-            "v6 0 --uuid",
-            "low   00000000-0000-6000-8000-000000000000  from 1582-10-15T00:00:00.0000000Z\n"
-            "high  00000000-0000-6000-bfff-ffffffffffff  to the end of"
-            " 1582-10-15T00:00:00.0000000Z\n",
-        ),
-    ],
-)
+SCREENS = """\
+> v7 2022-02-22T19:22:22Z
+low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22.000Z
+high  017f22e2-79b0-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z
+> snowflake 2010-11-04T01:42:54.657Z --unit s
+low   0           from 2010-11-04T01:42:54Z
+high  1438646271  to the end of 2010-11-04T01:42:54Z
+> v7 2022-02-22T14:22:22-05:00 2022-02-22t20:22:23.5+01:00 --unit s
+low   017f22e2-79b0-7000-8000-000000000000  from 2022-02-22T19:22:22Z
+high  017f22e2-817f-7fff-bfff-ffffffffffff  to the end of 2022-02-22T19:22:23Z
+> ulid 1645557742000 --uuid
+low   017f22e2-79b0-0000-0000-000000000000  from 2022-02-22T19:22:22.000Z
+high  017f22e2-79b0-ffff-ffff-ffffffffffff  to the end of 2022-02-22T19:22:22.000Z
+> v6 0 --uuid
+low   00000000-0000-6000-8000-000000000000  from 1582-10-15T00:00:00.0000000Z
+high  00000000-0000-6000-bfff-ffffffffffff  to the end of 1582-10-15T00:00:00.0000000Z
+"""
+"""After "> " the arguments, then all that is printed.
+
+A Snowflake has as many digits as it needs. With --uuid a ULID is for a database that keeps ULIDs in
+its type for UUIDs; a UUID is one already.
+"""
+
+
+@pytest.mark.parametrize("screen", SCREENS.split("> ")[1:])
 def test_it_prints_both_ids_and_the_whole_units_that_they_hold(
-    shown: Callable[..., str], arguments: str, lines: str
+    shown: Callable[..., str], screen: str
 ) -> None:
+    arguments, _, lines = screen.partition("\n")
     assert shown(*arguments.split()) == lines
 
 

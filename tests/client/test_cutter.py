@@ -12,23 +12,21 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from random import Random
 from typing import Any
-from uuid import UUID, SafeUUID
+from uuid import UUID
 
 import pytest
 
 from tests import kinds
 from tests.client.breaking import come_between
-from tests.client.cutters import BLOCK, CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand, core
+from tests.client.cutters import CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand, core
 from tests.client.draws import EPOCH, bits, check_draws, formed, range_of, seen
 from tests.client.fakes import START
-from tests.client.raw import of_child, raw_fork
 from tests.judge import assert_rising
 from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED, random_size
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client import cutter
 from uuidd_client.cutter import MOST_AHEAD, READINGS
-from uuidd_client.life import Life
 
 EACH_WAY = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 EACH_WAY_AND_SOURCE = pytest.mark.parametrize(
@@ -87,20 +85,6 @@ def test_without_a_source_there_is_none(new: Any, way: Way) -> None:
     assert way(hand)
     hand.cutter.source = None
     assert way(hand) == []
-
-
-@EACH_WAY_AND_SOURCE
-@pytest.mark.parametrize("origin", [BLOCK, LANE])
-def test_an_id_has_the_origin_of_its_source(new: Any, way: Way, origin: Origin) -> None:
-    [id] = way(Hand(new).block(origin=origin))
-    assert (id.clock_seq, id.node) == (origin.clock_seq, origin.node)
-
-
-@pytest.mark.parametrize("safe", [True, False])
-def test_a_uuid_has_the_mark_of_its_source(new: Any, safe: bool) -> None:
-    hand = Hand(new).block(safe=safe)
-    ids = [hand.one(), *hand.many(2)]
-    assert {id.is_safe for id in ids} == {SafeUUID.safe if safe else SafeUUID.unknown}
 
 
 @EACH_WAY
@@ -413,20 +397,6 @@ def test_a_life_that_ends_anywhere_is_noticed(before: int) -> None:
     assert at > 2
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("fork", [os.fork, raw_fork])
-@pytest.mark.parametrize("kind", ["v1", "v4", "v7"])
-def test_a_child_draws_nothing_of_its_parents(new: Any, fork: Callable[[], int], kind: str) -> None:
-    made = new(Life().alive)
-    hand = Hand(new).block(count=1000) if kind != "v4" else Hand(new).all()
-    made.source = hand.cutter.source
-    form = KINDS[kind].forms[0]
-    for _ in range(6):
-        assert made.one(kind, form)
-    assert of_child(lambda: repr(made.one(kind, form)).encode(), fork) == b"None"
-    assert made.one(kind, form)
-
-
 def ahead(hand: Hand, kind: str = "v1", form: str = "text") -> None:
     """Draw until the cutter in Python has made some ahead, which are not used up."""
     for _ in range(70):
@@ -521,21 +491,13 @@ def test_without_any_age_none_is_made_ahead(new: Any, kind: str) -> None:
         assert hand.cutter.used == number + 1
 
 
-def test_ticks_are_rounded_down(new: Any) -> None:
+@pytest.mark.parametrize("nanoseconds", [199, 100, 99, 0, -1, -100, -101])
+def test_ticks_are_rounded_down(new: Any, nanoseconds: int) -> None:
     """Before 1970, too: an id is never ahead of its clock."""
-    for nanoseconds, ticks in (
-        (199, 1),
-        (100, 1),
-        (99, 0),
-        (0, 0),
-        (-1, -1),
-        (-100, -1),
-        (-101, -2),
-    ):
-        hand = Hand(new)
-        made = new(hand.alive, 0.1, lambda now=nanoseconds: now)
-        made.source = hand.lane().cutter.source
-        assert kinds.tick("v1", made.one("v1", "text")) == UNIX_EPOCH + ticks
+    hand = Hand(new)
+    made = new(hand.alive, 0.1, lambda: nanoseconds)
+    made.source = hand.lane().cutter.source
+    assert kinds.tick("v1", made.one("v1", "text")) == UNIX_EPOCH + nanoseconds // 100
 
 
 def test_the_error_of_a_clock_is_the_callers(new: Any) -> None:

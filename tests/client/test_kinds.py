@@ -7,8 +7,6 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import SafeUUID
 
@@ -16,11 +14,10 @@ import pytest
 
 from tests import kinds
 from tests.client.conftest import WORKER
-from tests.client.raw import of_child
-from tests.kinds import KINDS, SECOND, STEADY, TIMED, UNIX, bounds, fields, number, tick
+from tests.kinds import KINDS, SECOND, TIMED, UNIX, bounds, fields, number, tick
 from tests.rig import Daemon
 from tests.tools import output
-from uuidd_client import Client, DaemonUnavailable, NoWorkerId
+from uuidd_client import Client, NoWorkerId
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind
@@ -54,7 +51,9 @@ def test_an_ids_time_is_now(client: Client, kind: Kind) -> None:
 
 
 def test_v4_is_random_and_asks_nobody() -> None:
-    ids = Client("/nowhere", fallback=False).make("v4", 1000)
+    client = Client("/nowhere", fallback=False)
+    ids = {client.factory("v4")(), *client.make("v4", 1000)}
+    assert len(ids) == 1001
     assert {id.version for id in ids} == {4}
     assert {id.is_safe for id in ids} == {SafeUUID.unknown}
     ones = zeros = 0
@@ -63,23 +62,6 @@ def test_v4_is_random_and_asks_nobody() -> None:
         zeros |= ~id.int
     low, high = bounds("v4", 0)
     assert ones & zeros == low ^ high
-
-
-def test_v4_goes_on_in_a_fork_with_others(client: Client) -> None:
-    """A child draws none of the random bits that its parent has drawn ahead."""
-    ids = client.iter("v4", form="bytes")
-
-    def hundred() -> bytes:
-        return b"".join(next(ids) for _ in range(100))
-
-    hundred()
-    both = of_child(hundred) + hundred()
-    assert len({both[at : at + 16] for at in range(0, 3200, 16)}) == 200
-
-
-def test_the_daemons_v7_are_marked_safe(client: Client) -> None:
-    assert client.uuid7().is_safe is SafeUUID.safe
-    assert {id.is_safe for id in client.make("ulid", 10, form="uuid")} == {SafeUUID.safe}
 
 
 def test_each_kind_has_a_method_of_the_form_it_is_mostly_used_in(client: Client) -> None:
@@ -98,43 +80,6 @@ def test_each_kind_has_a_function(daemon: Daemon) -> None:
     assert safe == "safe"
     for kind, text in zip(TIMED, texts, strict=True):
         assert 0 <= time.time() - (tick(kind, text) - UNIX) / SECOND < 100
-
-
-@pytest.mark.parametrize("kind", STEADY)
-def test_steady_kinds_rise_without_a_daemon(tmp_path: Path, kind: Kind) -> None:
-    alone = Client(tmp_path / "absent")
-    ids = [*islice(alone.iter(kind), 5000), *alone.make(kind, 5000)]
-    found = [number(kind, id) for id in ids]
-    assert found == sorted(set(found))
-
-
-def test_a_snowflake_has_no_fallback(tmp_path: Path) -> None:
-    """Two processes without a daemon would give the same."""
-    with pytest.raises(DaemonUnavailable, match="no answer from uuidd at"):
-        Client(tmp_path / "absent").snowflake()
-
-
-@pytest.mark.process
-def test_steady_kinds_rise_over_a_daemons_end_and_return() -> None:
-    with Daemon() as daemon:
-        client = Client(daemon.socket, max_age=0.001)
-        found: dict[Kind, list[int]] = {"v7": [], "ulid": [], "ksuid": []}
-
-        def draw(safe: SafeUUID) -> None:
-            deadline = time.monotonic() + 10
-            while client.uuid7().is_safe is not safe:
-                assert time.monotonic() < deadline
-            for kind, ids in found.items():
-                each = client.iter(kind, "bytes")
-                ids += [number(kind, next(each)) for _ in range(2000)]
-
-        draw(SafeUUID.safe)
-        daemon.kill()
-        draw(SafeUUID.unknown)
-        daemon.start()
-        draw(SafeUUID.safe)
-    for ids in found.values():
-        assert ids == sorted(set(ids))
 
 
 @pytest.mark.process

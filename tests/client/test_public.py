@@ -9,7 +9,6 @@ import pickle
 import pkgutil
 import pydoc
 import re
-import sys
 import typing
 from collections.abc import Callable
 from typing import Any, assert_type
@@ -21,16 +20,12 @@ import pytest_uuidd
 import uuidd
 import uuidd_client
 from tests.kinds import KINDS, TIMED
-from tests.tools import output
 from uuidd_client import Backfill, Client
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
 FUNCTIONS = {KINDS[kind].method: KINDS[kind].type for kind in TIMED}
 """The functions that draw, each with the type of its ids."""
-
-
-PATIENCE = 60.0
 
 
 def revived(it: Any) -> Any:
@@ -139,25 +134,6 @@ def test_a_backfill_is_neither_pickled_nor_copied() -> None:
     for way in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match=r"cannot be pickled or copied, .* its ids again"):
             way(made)
-
-
-@pytest.mark.process
-def test_a_field_of_django_takes_a_function_for_its_default() -> None:
-    program = (
-        "import django; from django.conf import settings\n"
-        "settings.configure(); django.setup()\n"
-        "from django.db import models; from django.db.migrations.writer import MigrationWriter\n"
-        "import uuidd_client\n"
-        f"for name in {list(FUNCTIONS)}:\n"
-        "    field = models.UUIDField(default=getattr(uuidd_client, name))\n"
-        "    text, imports = MigrationWriter.serialize(field)\n"
-        "    print(text, *imports)\n"
-        "    names = {}; exec('\\n'.join(imports), names)\n"
-        "    assert eval(text, names).default is getattr(uuidd_client, name)\n"
-    )
-    told = output(sys.executable, "-c", program, timeout=PATIENCE)
-    for line, name in zip(told.splitlines(), FUNCTIONS, strict=True):
-        assert f"default=uuidd_client.{name})" in line
 
 
 def test_the_readings_of_an_id_come_out_of_a_pickle() -> None:

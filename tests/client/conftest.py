@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import io
 import os
+import sys
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.client.cutters import CUTTERS
-from tests.client.fakes import Time
+from tests.client.fakes import Answer, Server, Time
 from tests.client.lanes import Lanes, World
-from tests.rig import Daemon
+from tests.rig import PATIENCE, Daemon
 from uuidd_client import Client, extension, notices
 from uuidd_client.command import main
 
@@ -97,6 +101,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
+Serve = Callable[..., tuple[Server, Client]]
+"""Takes what a daemon says, and settings of a client; returns both."""
+
+
+@pytest.fixture
+def serve(path: Path, time: Time) -> Iterator[Serve]:
+    """Start a daemon, and make a client of it that has the clock of the test."""
+    with ExitStack() as stack:
+
+        def serve(answer: Answer, **settings: Any) -> tuple[Server, Client]:
+            server = stack.enter_context(Server(path, answer))
+            return server, stack.enter_context(Client(path, _clock=time, **settings))
+
+        yield serve
+
+
 @pytest.fixture
 def world(path: Path, time: Time) -> Iterator[World]:
     """Return a daemon with lanes, which is not there yet."""
@@ -111,6 +131,30 @@ def lanes(time: Time) -> Iterator[Lanes]:
     lanes = Lanes(clock=time)
     yield lanes
     lanes.close()
+
+
+@pytest.fixture
+def turns_are_short() -> Iterator[None]:
+    """Let threads take turns as often as Python can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+Found = TypeVar("Found")
+
+
+def together(*works: Callable[[], Found]) -> list[Found]:
+    """Do each in a thread of its own, all at once, and return what they returned."""
+    ready = threading.Barrier(len(works))
+
+    def do(work: Callable[[], Found]) -> Found:
+        ready.wait(PATIENCE)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [future.result() for future in [pool.submit(do, work) for work in works]]
 
 
 Uuidctl = Callable[..., tuple[int, str, str]]

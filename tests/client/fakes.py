@@ -82,17 +82,20 @@ def offsets(kind: str, ids: list[Any]) -> list[int]:
     return [tick(kind, id) - START for id in ids]
 
 
-Answer = Callable[[bytes], bytes | None]
-"""What is said to a request; "" is nothing, None hangs up."""
+Answer = Callable[[bytes], Any] | bytes | str | dict[Any, Any] | None
+"""What is said to a request: these bytes, this error or this result; None hangs up.
+
+A function finds one of them for each request.
+"""
 
 
 class Server:
-    """A Unix socket at *path* that says *answer* to whatever is sent to it.
+    """A Unix socket at *path* that says *answer* to each request.
 
     Requests for a lease are apart: *asked* counts them, and *lease* answers them, or hangs up if it
     returns False. So are notifications: *told* counts those of ids in use, and *fallback_ids* has
     the counts of the others. The first answer over a connection comes with the descriptors
-    *greeting*. *latest* is the connection of the last request, for an answer that comes later.
+    *greeting*.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Server:
     ) -> None:
         self.path = path
         self.requests: list[bytes] = []
+        self._over: list[socket.socket] = []
         self.connections = 0
         self.asked = self.told = 0
         self.fallback_ids: list[int] = []
@@ -112,7 +116,6 @@ class Server:
         self._greeting = greeting or []
         self._greeted: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._listener = socket.socket(socket.AF_UNIX)
-        self.latest = self._listener
         self._stop, self._stopped = os.pipe()
         self._thread = threading.Thread(target=self._serve)
 
@@ -128,6 +131,10 @@ class Server:
         os.close(self._stop)
         self._listener.close()
         self.path.unlink()
+
+    def say_late(self, number: int, answer: dict[str, Any]) -> None:
+        """Answer the request with this number, which was answered by no bytes."""
+        self._over[number].sendall(result(self.requests[number], answer))
 
     def _serve(self) -> None:
         with contextlib.ExitStack() as open_ones, selectors.DefaultSelector() as selector:
@@ -165,9 +172,9 @@ class Server:
             if b"lease" in request:
                 self.asked += 1
                 return self._lease(request, connection)
-            self.latest = connection
+            self._over.append(connection)
             self.requests.append(request)
-            reply = self._answer(request)
+            reply = said(request, self._answer)
             if reply is None:
                 return False
             if self._greeting and connection not in self._greeted:
@@ -186,10 +193,10 @@ class Held(Server):
     def __init__(self, path: Path, answer: Answer) -> None:
         self.awake, self.heard = threading.Event(), threading.Event()
 
-        def late(request: bytes) -> bytes | None:
+        def late(_: bytes) -> Answer:
             self.heard.set()
             self.awake.wait(60)
-            return answer(request)
+            return answer
 
         super().__init__(path, late)
 
@@ -225,6 +232,15 @@ def refused(request: bytes, error: str) -> bytes:
     return packed
 
 
+def said(request: bytes, answer: Answer) -> bytes | None:
+    """Return the bytes that say *answer* to a request."""
+    if callable(answer):
+        return said(request, answer(request))
+    if isinstance(answer, str):
+        return refused(request, answer)
+    return result(request, answer) if isinstance(answer, dict) else answer
+
+
 NO_LEASE = "no_lease: none is free"
 """The error of a daemon that has no lane free."""
 
@@ -249,13 +265,12 @@ def gives(*blocks: tuple[int, int] | tuple[int, int, int]) -> Answer:
     """
     left = iter(blocks)
 
-    def answer(request: bytes) -> bytes:
+    def answer(request: bytes) -> Answer:
         asked = msgpack.unpackb(request)[3][1]
         for first, count, *node in left:
             origin = {"node": node[0].to_bytes(6, "big"), "worker": node[0] & 1023} if node else {}
-            epoch = {"epoch": TWITTER_EPOCH}
-            return result(request, granted(first, min(count, asked)) | epoch | origin)
-        return refused(request, "unavailable: none are left")
+            return granted(first, min(count, asked)) | {"epoch": TWITTER_EPOCH} | origin
+        return "unavailable: none are left"
 
     return answer
 
@@ -268,13 +283,13 @@ def wanted(server: Server) -> list[int]:
 def grants(ticks: int = 1, step: int = 1) -> Answer:
     """Return an answer that grants so many *ticks* a request, *step* past those before."""
     numbers = itertools.count(0, step)
-    return lambda request: result(request, granted(next(numbers), ticks))
+    return lambda _: granted(next(numbers), ticks)
 
 
 def in_turn(*answers: Answer) -> Answer:
     """Return an answer that is another one each time."""
-    left: Iterator[Answer] = iter(answers)
-    return lambda request: next(left)(request)
+    left = iter(answers)
+    return lambda _: next(left)
 
 
 def bulk_reply(tick: int, count: int) -> bytes:

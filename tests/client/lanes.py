@@ -116,15 +116,14 @@ class World:
         """Return the daemon, to be entered."""
         return Server(self.path, self._block, self.lanes.answered, [self.lanes.fd])
 
-    def _block(self, request: bytes) -> bytes:
+    def _block(self, request: bytes) -> dict[str, Any]:
         count = msgpack.unpackb(request)[3][1]
         # A round trip takes its time.
         self.time.move(0.000_01)
         # As if it had waited for a tick, if there is none.
         end = max(self.time.utc + self.ahead, self._next) + 1
         first, self._next = max(self._next, end - count), end
-        epoch = {"page_epoch": self.lanes.words[EPOCH_AT]}
-        return result(request, granted(first - START, end - first) | epoch)
+        return granted(first - START, end - first) | {"page_epoch": self.lanes.words[EPOCH_AT]}
 
 
 @contextmanager

@@ -48,7 +48,8 @@ def in_each_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
     taken = [*signature(test).parameters.values(), Parameter("loop", Parameter.KEYWORD_ONLY)]
     run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
-    return pytest.mark.parametrize("loop", ["asyncio", "trio"])(run)
+    in_each: Callable[..., None] = pytest.mark.parametrize("loop", ["asyncio", "trio"])(run)
+    return in_each
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from uuid import SafeUUID
 import msgpack
 import pytest
 
+from tests.client.conftest import Serve
 from tests.client.fakes import (
     NO_LEASE,
     NODE,
@@ -25,8 +26,6 @@ from tests.client.fakes import (
     grants,
     in_turn,
     offsets,
-    refused,
-    result,
     wanted,
 )
 from tests.client.lanes import Lanes, World, lease, leasing
@@ -273,13 +272,12 @@ def test_after_a_restart_the_next_daemon_is_told_again_and_again(
 
 
 @pytest.mark.parametrize("kind", TIMED)
-def test_without_any_age_each_id_is_asked_for(path: Path, time: Time, kind: Kind) -> None:
+def test_without_any_age_each_id_is_asked_for(serve: Serve, kind: Kind) -> None:
     count = 3 if kind == "snowflake" else 1
-    blocks = gives(*((count * number, count) for number in range(5)))
-    with Server(path, blocks) as server, Client(path, max_age=0, _clock=time) as client:
-        draw = client.factory(kind)
-        found = [draw(), *client.make(kind, 3), draw()]
-        assert wanted(server) == [count] * 5
+    server, client = serve(gives(*((count * number, count) for number in range(5))), max_age=0)
+    draw = client.factory(kind)
+    found = [draw(), *client.make(kind, 3), draw()]
+    assert wanted(server) == [count] * 5
     assert len(set(found)) == 5
 
 
@@ -301,27 +299,26 @@ def test_with_a_lease_and_without_any_age_each_id_has_its_own_reading_of_utc(
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 def test_a_block_is_used_until_it_is_too_old(
-    path: Path, time: Time, kind: Kind, many: bool
+    serve: Serve, time: Time, kind: Kind, many: bool
 ) -> None:
     """Its age is that of its first tick, which was chosen as early as the request was sent."""
 
-    def late(request: bytes) -> bytes:
+    def late(_: bytes) -> Answer:
         time.utc += 30
-        return result(request, granted(0, 50))
+        return granted(0, 50)
 
     # Of 100 ticks, the block has 50.
-    answers = in_turn(late, gives((1000, 10)))
-    with Server(path, answers), Client(path, max_age=100.5 * TICK, _clock=time) as client:
-        draw = client.factory(kind)
+    _, client = serve(in_turn(late, gives((1000, 10))), max_age=100.5 * TICK)
+    draw = client.factory(kind)
 
-        def offset() -> int:
-            return offsets(kind, client.make(kind, 1) if many else [draw()])[0]
+    def offset() -> int:
+        return offsets(kind, client.make(kind, 1) if many else [draw()])[0]
 
-        assert offset() == 0
-        time.utc += 19
-        assert offset() == 1
-        time.utc += 1
-        assert offset() == 1000
+    assert offset() == 0
+    time.utc += 19
+    assert offset() == 1
+    time.utc += 1
+    assert offset() == 1000
 
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
@@ -361,13 +358,10 @@ def test_a_list_of_a_lane_is_of_the_latest_ticks(
     ],
 )
 def test_a_request_is_for_what_is_needed_and_for_what_max_age_allows(
-    path: Path, time: Time, kind: Kind, max_age: float, count: int, asked: int
+    serve: Serve, kind: Kind, max_age: float, count: int, asked: int
 ) -> None:
-    with (
-        Server(path, gives()) as server,
-        Client(path, fallback=False, max_age=max_age, _clock=time) as client,
-        pytest.raises(DaemonUnavailable),
-    ):
+    server, client = serve(gives(), fallback=False, max_age=max_age)
+    with pytest.raises(DaemonUnavailable):
         client.make(kind, count)
     assert wanted(server) == [asked]
 
@@ -376,14 +370,14 @@ def latest(time: Time) -> Answer:
     """Return an answer that gives the latest ticks, as many as are asked for, steady ones once."""
     steady = 0
 
-    def answer(request: bytes) -> bytes:
+    def answer(request: bytes) -> Answer:
         nonlocal steady
         timeline, count, *_ = msgpack.unpackb(request)[3]
         first = time.utc - START - count + 1
         if timeline != "utc":
             first = max(first, steady)
             steady = first + count
-        return result(request, granted(first, count))
+        return granted(first, count)
 
     return answer
 
@@ -396,40 +390,40 @@ def latest(time: Time) -> Answer:
 )
 @pytest.mark.parametrize("kind", ["v1", "v7", "ksuid", "flake", "snowflake"])
 def test_a_burst_like_the_last_one_is_one_round_trip(
-    path: Path, time: Time, kind: Kind, bursts: list[int], learnt: int
+    serve: Serve, time: Time, kind: Kind, bursts: list[int], learnt: int
 ) -> None:
     found = []
-    with Server(path, latest(time)) as server, Client(path, _clock=time) as client:
-        draw: Callable[[], object] = client.factory(kind)
-        for burst in bursts:
-            for _ in range(burst):
-                draw()
-                time.move(0.000_001)
-            found.append(len(server.requests))
-            server.requests.clear()
-            time.move(0.2)
+    server, client = serve(latest(time))
+    draw: Callable[[], object] = client.factory(kind)
+    for burst in bursts:
+        for _ in range(burst):
+            draw()
+            time.move(0.000_001)
+        found.append(len(server.requests))
+        server.requests.clear()
+        time.move(0.2)
     assert found[learnt:] == [1] * (len(bursts) - learnt)
 
 
 @pytest.mark.parametrize("kind", TIMED)
 @pytest.mark.parametrize("step", [-3600 * SECOND, -1, SECOND // 5, 3600 * SECOND])
-def test_a_step_of_utc_ends_a_block(path: Path, time: Time, kind: Kind, step: int) -> None:
+def test_a_step_of_utc_ends_a_block(serve: Serve, time: Time, kind: Kind, step: int) -> None:
     """In either direction: otherwise ids would tell times ahead of UTC, or long past."""
-    with Server(path, latest(time)) as server, Client(path, _clock=time) as client:
-        draws: list[Callable[[], Any]] = [client.factory(kind), lambda: client.make(kind, 1)[0]]
-        ids = [draw() for draw in draws * 2]
-        assert len(server.requests) == 1
-        time.utc += step
-        ids += [draw() for draw in draws * 2]
-        assert len(server.requests) == 2
-        # A clock that a test has frozen costs no request an id.
-        time.ticks += 3600 * SECOND
-        ids += [draw() for draw in draws * 2]
-        assert len(server.requests) == 2
+    server, client = serve(latest(time))
+    draws: list[Callable[[], Any]] = [client.factory(kind), lambda: client.make(kind, 1)[0]]
+    ids = [draw() for draw in draws * 2]
+    assert len(server.requests) == 1
+    time.utc += step
+    ids += [draw() for draw in draws * 2]
+    assert len(server.requests) == 2
+    # A clock that a test has frozen costs no request an id.
+    time.ticks += 3600 * SECOND
+    ids += [draw() for draw in draws * 2]
+    assert len(server.requests) == 2
     assert len(set(ids)) == 12
 
 
-def test_an_id_has_the_node_and_the_clock_sequence_of_its_block(path: Path, time: Time) -> None:
+def test_an_id_has_the_node_and_the_clock_sequence_of_its_block(serve: Serve) -> None:
     """Either may change alone: the clock sequence does when UTC was set back."""
     origins: list[dict[str, Any]] = [
         {},
@@ -437,17 +431,15 @@ def test_an_id_has_the_node_and_the_clock_sequence_of_its_block(path: Path, time
         {"clock_seq": 6, "node": bytes(5) + b"\7"},
     ]
     blocks = [granted(number, 1) | origin for number, origin in enumerate(origins)]
-    answer = in_turn(*(lambda asked, block=block: result(asked, block) for block in blocks))
-    with Server(path, answer), Client(path, max_age=0, _clock=time) as client:
-        found = [client.uuid1(), *client.make("v6", 1), client.uuid1()]
+    _, client = serve(in_turn(*blocks), max_age=0)
+    found = [client.uuid1(), *client.make("v6", 1), client.uuid1()]
     assert [(id.node, id.clock_seq) for id in found] == [(NODE, 5), (NODE, 6), (7, 6)]
 
 
-def test_what_is_missing_is_asked_for_at_once(path: Path, time: Time) -> None:
-    blocks = gives((0, 700), (700, 200), (900, 100))
-    with Server(path, blocks) as server, Client(path, _clock=time) as client:
-        client.make("flake", 1000)
-        assert wanted(server) == [1000, 300, 256]
+def test_what_is_missing_is_asked_for_at_once(serve: Serve) -> None:
+    server, client = serve(gives((0, 700), (700, 200), (900, 100)))
+    client.make("flake", 1000)
+    assert wanted(server) == [1000, 300, 256]
 
 
 def test_a_block_that_was_used_up_in_time_is_followed_by_a_larger_one(
@@ -462,33 +454,29 @@ def test_a_block_that_was_used_up_in_time_is_followed_by_a_larger_one(
 
 
 def test_after_a_pause_there_is_room_for_half_as_much_again_as_before_it(
-    path: Path, time: Time
+    serve: Serve, time: Time
 ) -> None:
-    blocks = gives(*((SECOND * number, 2000) for number in range(3)))
-    with Server(path, blocks) as server, Client(path, _clock=time) as client:
-        for count in (1000, 1, 1):
-            client.make("flake", count)
-            time.move(1)
-        assert wanted(server) == [1000, 1500, 64]
+    server, client = serve(gives(*((SECOND * number, 2000) for number in range(3))))
+    for count in (1000, 1, 1):
+        client.make("flake", count)
+        time.move(1)
+    assert wanted(server) == [1000, 1500, 64]
 
 
-def test_a_block_without_a_place_is_followed_by_another(path: Path, time: Time) -> None:
+def test_a_block_without_a_place_is_followed_by_another(serve: Serve) -> None:
     """Only each third tick has one for a Snowflake, and fewer may have been free."""
-    with Server(path, gives((1, 1), (2, 1), (3, 1))), Client(path, _clock=time) as client:
-        assert offsets("snowflake", [client.snowflake()]) == [3]
+    _, client = serve(gives((1, 1), (2, 1), (3, 1)))
+    assert offsets("snowflake", [client.snowflake()]) == [3]
 
 
-def test_a_daemon_whose_blocks_have_no_place_is_given_up(path: Path, time: Time) -> None:
-    with (
-        Server(path, gives(*[(1, 1)] * 100)) as server,
-        Client(path, _clock=time) as client,
-    ):
-        with pytest.raises(
-            DaemonUnavailable, match=f"{MAX_EMPTY} blocks in a row have no place for a snowflake"
-        ) as caught:
-            client.snowflake()
-        assert caught.value.reason == "unusable"
-        assert len(server.requests) == 1 + MAX_EMPTY
+def test_a_daemon_whose_blocks_have_no_place_is_given_up(serve: Serve) -> None:
+    server, client = serve(gives(*[(1, 1)] * 100))
+    with pytest.raises(
+        DaemonUnavailable, match=f"{MAX_EMPTY} blocks in a row have no place for a snowflake"
+    ) as caught:
+        client.snowflake()
+    assert caught.value.reason == "unusable"
+    assert len(server.requests) == 1 + MAX_EMPTY
 
 
 @pytest.mark.parametrize(
@@ -501,13 +489,13 @@ def test_a_daemon_whose_blocks_have_no_place_is_given_up(path: Path, time: Time)
     ],
 )
 def test_a_time_that_the_kind_cannot_hold_is_named(
-    path: Path, time: Time, kind: Kind, years: int, words: str
+    serve: Serve, time: Time, kind: Kind, years: int, words: str
 ) -> None:
     time.utc += years * YEAR
-    with Server(path, gives((years * YEAR, 3))), Client(path, _clock=time) as client:
-        with pytest.raises(TimeOutOfRange, match=words) as caught:
-            client.make(kind, 1)
-        assert caught.value.kind == kind
+    _, client = serve(gives((years * YEAR, 3)))
+    with pytest.raises(TimeOutOfRange, match=words) as caught:
+        client.make(kind, 1)
+    assert caught.value.kind == kind
 
 
 def test_a_time_that_the_kind_cannot_hold_is_not_made_without_a_daemon(
@@ -519,31 +507,27 @@ def test_a_time_that_the_kind_cannot_hold_is_not_made_without_a_daemon(
 
 
 @pytest.mark.parametrize("kind", ["snowflake", "ksuid"])
-def test_a_daemon_whose_time_no_id_can_hold_is_wrong(path: Path, time: Time, kind: Kind) -> None:
-    with Server(path, gives((130 * YEAR, 3), (0, 3))), Client(path, _clock=time) as client:
-        with pytest.raises(DaemonUnavailable, match="an unusable answer: the time is 2153-"):
-            client.make(kind, 1)
-        assert client.make(kind, 1)
-
-
-def refusing(request: bytes) -> bytes:
-    return refused(request, "unavailable: the disk is full")
+def test_a_daemon_whose_time_no_id_can_hold_is_wrong(serve: Serve, time: Time, kind: Kind) -> None:
+    _, client = serve(gives((130 * YEAR, 3), (0, 3)))
+    with pytest.raises(DaemonUnavailable, match="an unusable answer: the time is 2153-"):
+        client.make(kind, 1)
+    assert client.make(kind, 1)
 
 
 def test_a_daemon_that_refused_is_not_asked_for_a_quarter_of_a_second(
-    path: Path, time: Time
+    serve: Serve, time: Time
 ) -> None:
-    def slow(request: bytes) -> bytes:
+    def slow(_: bytes) -> Answer:
         time.move(5)
-        return refusing(request)
+        return "unavailable: the disk is full"
 
-    with Server(path, slow) as server, Client(path, max_age=0, _clock=time) as client:
-        asked = []
-        for _ in range(12):
-            client.make("flake", 1)
-            asked.append(len(server.requests))
-            time.move(RETRY_SECONDS / 4)
-        assert asked == [1] * 4 + [2] * 4 + [3] * 4
+    server, client = serve(slow, max_age=0)
+    asked = []
+    for _ in range(12):
+        client.make("flake", 1)
+        asked.append(len(server.requests))
+        time.move(RETRY_SECONDS / 4)
+    assert asked == [1] * 4 + [2] * 4 + [3] * 4
 
 
 def test_a_daemon_that_was_not_there_is_asked_again_after_a_quarter_of_a_second(
@@ -561,18 +545,15 @@ def test_a_daemon_that_was_not_there_is_asked_again_after_a_quarter_of_a_second(
     assert [id.is_safe for id in found] == [unknown, unknown, SafeUUID.safe]
 
 
-def test_a_daemon_that_is_silent_is_looked_after_at_each_call(path: Path, time: Time) -> None:
+def test_a_daemon_that_is_silent_is_looked_after_at_each_call(serve: Serve, time: Time) -> None:
     """The connection does not wait for it again, so there is nothing to put off."""
-    answers = in_turn(lambda _: b"", *[gives((60 * SECOND + n, 1)) for n in range(1000)])
-    with (
-        Server(path, answers) as server,
-        Client(path, max_age=0, timeout=0.01, _clock=time) as client,
-    ):
-        assert client.uuid1().is_safe is SafeUUID.unknown
-        until(lambda: server.requests)
-        server.latest.sendall(result(server.requests[0], granted(0, 1)))
-        # The time does not go on.
-        until(lambda: client.uuid1().is_safe is SafeUUID.safe)
+    answers = in_turn(b"", *[gives((60 * SECOND + n, 1)) for n in range(1000)])
+    server, client = serve(answers, max_age=0, timeout=0.01)
+    assert client.uuid1().is_safe is SafeUUID.unknown
+    until(lambda: server.requests)
+    server.say_late(0, granted(0, 1))
+    # The time does not go on.
+    until(lambda: client.uuid1().is_safe is SafeUUID.safe)
 
 
 def test_without_fallback_a_daemon_that_is_absent_is_asked_each_time(
@@ -596,50 +577,48 @@ def test_without_fallback_a_daemon_that_is_absent_is_asked_each_time(
     ],
 )
 def test_without_fallback_a_refusal_is_raised_again_meanwhile(
-    path: Path, time: Time, kind: Kind, said: str, error: type[DaemonUnavailable]
+    serve: Serve, time: Time, kind: Kind, said: str, error: type[DaemonUnavailable]
 ) -> None:
     """A program in a loop does not keep a daemon busy that cannot help. Each error is its own."""
     raised = []
-    with (
-        Server(path, lambda request: refused(request, said)) as server,
-        Client(path, fallback=kind == "snowflake", _clock=time) as client,
-    ):
-        for asked in (1, 1, 2):
-            with pytest.raises(error, match=said.partition(": ")[2]) as caught:
-                client.make(kind, 1)
-            assert type(caught.value) is error
-            raised.append(caught.value)
-            assert len(server.requests) == asked
-            time.move(RETRY_SECONDS / 2)
+    server, client = serve(said, fallback=kind == "snowflake")
+    for asked in (1, 1, 2):
+        with pytest.raises(error, match=said.partition(": ")[2]) as caught:
+            client.make(kind, 1)
+        assert type(caught.value) is error
+        raised.append(caught.value)
+        assert len(server.requests) == asked
+        time.move(RETRY_SECONDS / 2)
     assert len({*map(id, raised)}) == 3
 
 
-def test_what_is_refused_to_one_timeline_is_given_to_the_others(path: Path, time: Time) -> None:
-    def answer(request: bytes) -> bytes:
-        return refusing(request) if b"steady" in request else result(request, granted(0, 64))
+def test_what_is_refused_to_one_timeline_is_given_to_the_others(serve: Serve) -> None:
+    def answer(request: bytes) -> Answer:
+        return "unavailable: no disk" if b"steady" in request else granted(0, 64)
 
-    with Server(path, answer), Client(path, _clock=time) as client:
-        assert client.uuid7().is_safe is SafeUUID.unknown
-        assert client.uuid1().is_safe is SafeUUID.safe
-        assert client.snowflake()
+    _, client = serve(answer)
+    assert client.uuid7().is_safe is SafeUUID.unknown
+    assert client.uuid1().is_safe is SafeUUID.safe
+    assert client.snowflake()
 
 
-def test_each_id_of_a_list_is_marked_by_its_own_block(path: Path, time: Time) -> None:
+def test_each_id_of_a_list_is_marked_by_its_own_block(serve: Serve) -> None:
     """When the daemon goes in the middle of a call, only what it gave is safe."""
-    with Server(path, gives((0, 2))), Client(path, _clock=time) as client:
-        made = client.make("v1", 4)
+    _, client = serve(gives((0, 2)))
+    made = client.make("v1", 4)
     assert [id.is_safe for id in made] == [SafeUUID.safe] * 2 + [SafeUUID.unknown] * 2
 
 
 def test_snowflakes_have_no_fallback(path: Path, time: Time) -> None:
+    """Two processes without a daemon would give the same."""
     with pytest.raises(DaemonUnavailable, match="No such file"):
         Client(path, _clock=time).snowflake()
 
 
 def test_a_page_that_tells_of_a_clone_each_time_is_given_up(world: World, time: Time) -> None:
-    def cloned(request: bytes) -> bytes:
+    def cloned(_: bytes) -> Answer:
         world.lanes.renew()
-        return result(request, granted(0, 1))
+        return granted(0, 1)
 
     with (
         Server(world.path, cloned, greeting=[world.lanes.fd]),
@@ -647,11 +626,6 @@ def test_a_page_that_tells_of_a_clone_each_time_is_given_up(world: World, time: 
         pytest.raises(DaemonUnavailable, match="its page told of 100 clones in one call"),
     ):
         client.uuid7()
-
-
-def test_v4_asks_nobody(path: Path, time: Time) -> None:
-    client = Client(path, fallback=False, _clock=time)
-    assert len({client.factory("v4")(), *client.make("v4", 10_000)}) == 10_001
 
 
 @pytest.mark.parametrize("kind", TIMED)

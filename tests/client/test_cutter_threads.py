@@ -9,26 +9,22 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from tests import kinds
+from tests.client.conftest import together
 from tests.client.cutters import Hand, core
-from tests.rig import PATIENCE
 from tests.tools import output
 from uuidd.core.ids.places import Origin
 from uuidd_client.cutter import Cutter
 from uuidd_client.system import SYSTEM_CLOCK
 
 THREADS = 4
-
-Found = TypeVar("Found")
 
 READ = ["in C", "in Python"]
 """Who reads the clock, or random bytes: a function of Python lets other threads go on."""
@@ -41,30 +37,13 @@ COUNTS = pytest.mark.parametrize("count", [1000, pytest.param(200_000, marks=pyt
 """How many ids each thread draws."""
 
 
-@pytest.fixture(autouse=True)
-def _take_turns_often() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("turns_are_short")
 
 
 @pytest.fixture(autouse=True)
 def _needs_the_gil(request: pytest.FixtureRequest) -> None:
     if not GIL and "new" in request.fixturenames and request.getfixturevalue("new") is Cutter:
         pytest.skip("channels share no such cutter between threads without the GIL")
-
-
-def together(*works: Callable[[], Found]) -> list[Found]:
-    """Do each in a thread of its own, all at once, and return what they returned."""
-    ready = threading.Barrier(len(works))
-
-    def do(work: Callable[[], Found]) -> Found:
-        ready.wait(PATIENCE)
-        return work()
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        return [future.result() for future in [pool.submit(do, work) for work in works]]
 
 
 def drawn(cutter: Any, kind: str, count: int) -> list[UUID]:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.client.fakes import Answer, Server, granted, in_turn, refused, result
+from tests.client.fakes import Answer, Server, granted, in_turn
 from tests.documents import text
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange
 from uuidd_client.aio import AsyncClient
@@ -58,7 +58,7 @@ def answered(path: Path, *answers: Answer, timeout: float = 60) -> DaemonUnavail
 
 
 def refusal(path: Path, code: str) -> DaemonUnavailable:
-    with Server(path, lambda request: refused(request, f"{code}: in 3.2 s")):
+    with Server(path, f"{code}: in 3.2 s"):
         return unavailable(Client(path, fallback=False))
 
 
@@ -82,8 +82,7 @@ def no_access(path: Path) -> DaemonUnavailable:
 
 
 def behind(path: Path) -> DaemonUnavailable:
-    later, earlier = ((lambda request, at=at: result(request, granted(at, 1))) for at in (9, 4))
-    return answered(path, later, earlier)
+    return answered(path, granted(9, 1), granted(4, 1))
 
 
 def fixed(path: Path) -> DaemonUnavailable:
@@ -97,9 +96,9 @@ CAUSES: dict[str, Callable[[Path], DaemonUnavailable]] = {
     "no_access": no_access,
     "no_listener": nobody_listens,
     "system": lambda path: unavailable(Client(f"{path}{'x' * 120}", fallback=False)),
-    "silent": lambda path: answered(path, lambda _: b"", timeout=0.01),
-    "closed": lambda path: answered(path, lambda _: None),
-    "unusable": lambda path: answered(path, lambda _: b"\xc1"),
+    "silent": lambda path: answered(path, b"", timeout=0.01),
+    "closed": lambda path: answered(path, None),
+    "unusable": lambda path: answered(path, b"\xc1"),
     "behind": behind,
     "fixed": fixed,
     "refused": lambda path: refusal(path, "of_a_later_version"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import socket
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -17,8 +15,10 @@ import msgpack
 import pytest
 
 from tests.client.breaking import break_off, come_between
-from tests.client.fakes import START, Server, Time, gives, granted, offsets, refused, result
+from tests.client.conftest import Serve, together
+from tests.client.fakes import START, Answer, Server, Time, gives, granted, offsets
 from tests.client.lanes import Clock, World, leasing
+from tests.judge import assert_rising
 from tests.kinds import GREGORIAN, LANED, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
 from tests.rig import until
 from uuidd.core.ids.versions import gregorian_fields
@@ -90,36 +90,33 @@ def test_ids_rise_from_lease_to_block_to_fallback_and_back(
     assert rising(kind, found)
 
 
-def test_a_block_of_old_ticks_of_utc_is_followed_by_another(path: Path, time: Time) -> None:
-    blocks = gives((100, 10), (50, 10), (95, 15), (200, 1))
-    with Server(path, blocks), Client(path, _clock=time) as client:
-        client.make("v1", 10)
-        assert offsets("v1", client.make("v1", 1)) == [200]
+def test_a_block_of_old_ticks_of_utc_is_followed_by_another(serve: Serve) -> None:
+    _, client = serve(gives((100, 10), (50, 10), (95, 15), (200, 1)))
+    client.make("v1", 10)
+    assert offsets("v1", client.make("v1", 1)) == [200]
 
 
-def test_a_daemon_that_goes_on_to_give_old_ticks_of_utc_is_believed(path: Path, time: Time) -> None:
+def test_a_daemon_that_goes_on_to_give_old_ticks_of_utc_is_believed(serve: Serve) -> None:
     """After a few requests: its clock was set back, and that of the client was not."""
-    blocks = gives((100, 10), *((10 * number, 1) for number in range(9)))
-    with Server(path, blocks) as server, Client(path, _clock=time) as client:
-        client.make("v1", 10)
-        assert offsets("v1", client.make("v1", 1)) == [10 * MOST_TRIES]
-        assert len(server.requests) == 2 + MOST_TRIES
+    server, client = serve(gives((100, 10), *((10 * number, 1) for number in range(9))))
+    client.make("v1", 10)
+    assert offsets("v1", client.make("v1", 1)) == [10 * MOST_TRIES]
+    assert len(server.requests) == 2 + MOST_TRIES
 
 
 @pytest.mark.parametrize("renewed", [False, True])
 @pytest.mark.parametrize("kind", UNLEASED)
 def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
-    path: Path, time: Time, kind: Kind, renewed: bool
+    serve: Serve, time: Time, kind: Kind, renewed: bool
 ) -> None:
     """Within one, a lower node or worker would put them before those already used."""
-    blocks = gives((0, 3), (10, 10, 1), (MS - 3, 10, 1))
-    with Server(path, blocks) as server, Client(path, _clock=time) as client:
-        found = client.make(kind, 1, "int")
-        if renewed:
-            client.renew()
-        time.move(1)
-        found += client.make(kind, 1, "int")
-        assert len(server.requests) == 3
+    server, client = serve(gives((0, 3), (10, 10, 1), (MS - 3, 10, 1)))
+    found = client.make(kind, 1, "int")
+    if renewed:
+        client.renew()
+    time.move(1)
+    found += client.make(kind, 1, "int")
+    assert len(server.requests) == 3
     assert found == sorted(found)
     first, second = (fields(kind, id)["time"] for id in found)
     assert second - first == 1
@@ -127,13 +124,13 @@ def test_under_another_node_or_worker_ids_go_on_in_the_next_millisecond(
 
 @pytest.mark.parametrize("kind", UNLEASED)
 def test_under_the_same_node_and_worker_ids_go_on_at_once(
-    path: Path, time: Time, kind: Kind
+    serve: Serve, time: Time, kind: Kind
 ) -> None:
-    with Server(path, gives((0, 3), (10, 10))) as server, Client(path, _clock=time) as client:
-        found = client.make(kind, 1, "int")
-        time.move(1)
-        found += client.make(kind, 1, "int")
-        assert len(server.requests) == 2
+    server, client = serve(gives((0, 3), (10, 10)))
+    found = client.make(kind, 1, "int")
+    time.move(1)
+    found += client.make(kind, 1, "int")
+    assert len(server.requests) == 2
     first, second = (fields(kind, id)["time"] for id in found)
     assert second == first
 
@@ -154,21 +151,18 @@ def test_a_v1_and_a_v6_have_no_tick_in_common(world: World, time: Time) -> None:
 
 @pytest.mark.parametrize("kind", ["v7", "flake", "snowflake"])
 def test_without_fallback_a_daemon_that_is_behind_is_told_of(
-    path: Path, time: Time, kind: Kind
+    serve: Serve, time: Time, kind: Kind
 ) -> None:
     """It has lost its state, or has one of before. It is asked again at each call."""
-    with (
-        Server(path, gives((1000, 3), (50, 3), (2000, 3))),
-        Client(path, fallback=kind == "snowflake", _clock=time) as client,
-    ):
-        before = client.make(kind, 1)
-        time.move(1)
-        with pytest.raises(
-            DaemonUnavailable, match="its steady timeline is behind what this process has used"
-        ) as caught:
-            client.make(kind, 1)
-        assert caught.value.reason == "behind"
-        assert rising(kind, before + client.make(kind, 1))
+    _, client = serve(gives((1000, 3), (50, 3), (2000, 3)), fallback=kind == "snowflake")
+    before = client.make(kind, 1)
+    time.move(1)
+    with pytest.raises(
+        DaemonUnavailable, match="its steady timeline is behind what this process has used"
+    ) as caught:
+        client.make(kind, 1)
+    assert caught.value.reason == "behind"
+    assert rising(kind, before + client.make(kind, 1))
 
 
 def test_a_daemon_that_is_behind_is_not_used_where_there_is_a_fallback(
@@ -213,12 +207,12 @@ def test_a_daemon_more_than_an_hour_behind_is_used(path: Path, time: Time, kind:
                 assert offsets(kind, client.make(kind, 65)) == [*range(65)]
 
 
-def test_v1_begin_again_where_utc_was_set_back(path: Path, time: Time) -> None:
-    with Server(path, gives((100, 10), (-900, 10))) as server, Client(path, _clock=time) as client:
-        client.make("v1", 10)
-        time.utc = START - 890
-        assert offsets("v1", client.make("v1", 2)) == [-900, -899]
-        assert len(server.requests) == 2
+def test_v1_begin_again_where_utc_was_set_back(serve: Serve, time: Time) -> None:
+    server, client = serve(gives((100, 10), (-900, 10)))
+    client.make("v1", 10)
+    time.utc = START - 890
+    assert offsets("v1", client.make("v1", 2)) == [-900, -899]
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("kind", LEASED)
@@ -333,9 +327,9 @@ def test_a_call_that_is_broken_off_anywhere_leaves_the_client_as_it_was(
     """Ctrl-C may come at any line: another thread gets ids, and only of the ticks of a block."""
     numbers = itertools.count(1)
 
-    def answer(request: bytes) -> bytes:
+    def answer(_: bytes) -> Answer:
         # What lies between two blocks is another process's.
-        return result(request, granted(1000 * next(numbers), 10))
+        return granted(1000 * next(numbers), 10)
 
     with Server(path, answer):
         for at in itertools.count(1):
@@ -356,21 +350,22 @@ def test_a_call_that_is_broken_off_anywhere_leaves_the_client_as_it_was(
 
 @pytest.mark.parametrize("kind", ["v1", "v6"])
 def test_a_block_that_came_late_has_no_future_tick_after_a_step_back(
-    path: Path, time: Time, kind: Kind
+    serve: Serve, time: Time, kind: Kind
 ) -> None:
     """Its ticks are later than the request, and UTC was set back to between the two."""
 
-    def answer(request: bytes) -> bytes:
+    def answer(_: bytes) -> Answer:
         time.move(0.002)
-        return result(request, granted(time.utc - START - 60, 60))
+        return granted(time.utc - START - 60, 60)
 
-    with Server(path, answer), Client(path, fallback=False, _clock=time) as client:
-        draw = client.factory(kind)
-        draw()
-        time.utc -= 10_000
-        assert tick(kind, draw()) <= time.utc
+    _, client = serve(answer, fallback=False)
+    draw = client.factory(kind)
+    draw()
+    time.utc -= 10_000
+    assert tick(kind, draw()) <= time.utc
 
 
+@pytest.mark.usefixtures("turns_are_short")
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 @pytest.mark.parametrize("max_age", [0, 0.1])
 @pytest.mark.parametrize("leased", [True, False])
@@ -379,27 +374,18 @@ def test_threads_get_no_id_twice(path: Path, kind: Kind, max_age: float, leased:
     world.lanes.refusing = not leased
     with world.server() as server, Client(path, fallback=False, max_age=max_age) as client:
         client.make(kind, 1)
-        found: list[list[Any]] = [[] for _ in range(4)]
         texts = client.iter(kind, "text")
 
-        def draw(ids: list[Any]) -> None:
-            uuids = client.factory(kind)
+        def draw() -> list[Any]:
+            uuids, ids = client.factory(kind), list[Any]()
             for number in range(50):
                 ids.append(uuids())
                 ids.append(next(texts))
                 if number % 10 == 0:
                     ids += client.make(kind, 20)
+            return ids
 
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(1e-6)
-        try:
-            threads = [threading.Thread(target=draw, args=[ids]) for ids in found]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60)
-        finally:
-            sys.setswitchinterval(before)
+        found = together(*[draw] * 4)
         # A refused lease is asked for again after a second, which a busy machine may take.
         assert not leased or server.asked == 1
         assert server.connections == 1
@@ -407,72 +393,56 @@ def test_threads_get_no_id_twice(path: Path, kind: Kind, max_age: float, leased:
     every = [_spot(kind, id) for ids in found for id in ids]
     assert len(set(every)) == len(every) == 4 * 200
     for ids in found:
-        ticks = [tick(kind, id) for id in ids]
-        assert ticks == sorted(ticks)
+        assert_rising(tick(kind, id) for id in ids)
 
 
-class Saving(Server):
-    """A daemon that has to save its state before it gives steady ticks.
-
-    It notes requests that wait for this in *waiting*, and ``save`` answers the next of them.
-    *refusals* counts those that were told to wait.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, self._said)
-        self.refusals = 0
-        self.waiting: list[tuple[bytes, socket.socket]] = []
-        self._saves = 0
-
-    def _said(self, request: bytes) -> bytes:
-        method, params = msgpack.unpackb(request)[2:]
-        if method == "status":
-            return result(request, {})
-        timeline, _, _, wait = params
-        if timeline == "utc":
-            return result(request, granted(0, 1))
-        if wait:
-            self.waiting.append((request, self.latest))
-            return b""
-        self.refusals += 1
-        return refused(request, "must_wait: for a save")
-
-    def save(self) -> None:
-        """Answer the next request that waits, with the tick 100 after that of the last one."""
-        request, connection = self.waiting[self._saves]
-        connection.sendall(result(request, granted(100 * self._saves, 1)))
-        self._saves += 1
+def saving(request: bytes) -> Answer:
+    """Say what a daemon says that has to save its state before it gives steady ticks."""
+    method, params = msgpack.unpackb(request)[2:]
+    if method == "status":
+        return {}
+    timeline, _, _, wait = params
+    if timeline == "utc":
+        return granted(0, 1)
+    return b"" if wait else "must_wait: for a save"
 
 
-def test_others_get_ids_while_a_call_waits_for_a_save(path: Path, time: Time) -> None:
+def waiting(server: Server) -> list[int]:
+    """Return the numbers of the requests that wait for a save."""
+    requests = enumerate(map(msgpack.unpackb, server.requests))
+    return [number for number, (*_, params) in requests if params and params[-1] is True]
+
+
+def test_others_get_ids_while_a_call_waits_for_a_save(serve: Serve) -> None:
     found: list[Any] = []
-    with Saving(path) as server, Client(path, fallback=False, _clock=time) as client:
-        thread = threading.Thread(target=lambda: found.append(client.uuid7()))
-        thread.start()
-        until(lambda: server.waiting)
-        assert client.make("v1", 1)
-        assert client.status() == {}
-        assert not found
-        assert server.connections == 2
-        server.save()
-        thread.join(60)
+    server, client = serve(saving, fallback=False)
+    thread = threading.Thread(target=lambda: found.append(client.uuid7()))
+    thread.start()
+    until(lambda: waiting(server))
+    assert client.make("v1", 1)
+    assert client.status() == {}
+    assert not found
+    assert server.connections == 2
+    server.say_late(waiting(server)[0], granted(0, 1))
+    thread.join(60)
     assert offsets("v7", found) == [0]
 
 
-def test_one_call_of_each_timeline_waits_for_a_save(path: Path, time: Time) -> None:
+def test_one_call_of_each_timeline_waits_for_a_save(serve: Serve) -> None:
     """A daemon whose disk is slow is not met by a pile of connections."""
     found: list[Any] = []
-    with Saving(path) as server, Client(path, fallback=False, _clock=time) as client:
-        threads = [threading.Thread(target=lambda: found.append(client.uuid7())) for _ in range(3)]
-        for number, thread in enumerate(threads, 1):
-            thread.start()
-            until(lambda number=number: server.refusals == number and server.waiting)  # type: ignore[misc]
-        for number in range(1, 4):
-            until(lambda number=number: len(server.waiting) == number)  # type: ignore[misc]
-            server.save()
-            until(lambda number=number: len(found) == number)  # type: ignore[misc]
-        for thread in threads:
-            thread.join(60)
+    server, client = serve(saving, fallback=False)
+    threads = [threading.Thread(target=lambda: found.append(client.uuid7())) for _ in range(3)]
+    for number, thread in enumerate(threads, 2):
+        thread.start()
+        # One of them is that of the call that waits.
+        until(lambda number=number: len(server.requests) == number and waiting(server))  # type: ignore[misc]
+    for number in range(3):
+        until(lambda number=number: len(waiting(server)) == number + 1)  # type: ignore[misc]
+        server.say_late(waiting(server)[number], granted(100 * number, 1))
+        until(lambda number=number: len(found) > number)  # type: ignore[misc]
+    for thread in threads:
+        thread.join(60)
     assert offsets("v7", found) == [0, 100, 200]
 
 
@@ -506,15 +476,14 @@ def test_a_call_in_which_the_life_ends_is_made_again(path: Path, make: str, read
     """
     time, blocks, ends = Ending(10), gives((0, 64), (1000, 64)), [None]
 
-    def answer(request: bytes) -> bytes | None:
-        said = blocks(request)
+    def answer(_: bytes) -> Answer:
         if ends:
             ends.pop()
             if read:
                 time.armed = True
             else:
                 life.current().end()
-        return said
+        return blocks
 
     with Server(path, answer) as server, Client(path, fallback=False, _clock=time) as client:
         assert offsets("v7", LIVED[make](client))[0] == 1000
@@ -540,36 +509,30 @@ def test_a_lease_that_came_in_the_life_before_is_not_used(world: World, time: Ti
     assert rising("v7", found)
 
 
-def test_who_waits_for_a_thread_of_the_life_before_goes_on_without_it(
-    path: Path, time: Time
-) -> None:
+def test_who_waits_for_a_thread_of_the_life_before_goes_on_without_it(serve: Serve) -> None:
     """In a fork's child that thread does not exist, and nobody lets go of its lock."""
     begun, found = threading.Event(), list[Any]()
 
-    def answer(request: bytes) -> bytes:
+    def answer(_: bytes) -> Answer:
         first = not begun.is_set()
         begun.set()
-        return b"" if first else result(request, granted(100, 1))
+        return b"" if first else granted(100, 1)
 
-    with (
-        Server(path, answer) as server,
-        Client(path, fallback=False, timeout=600, _clock=time) as client,
-    ):
-        held = threading.Thread(target=lambda: found.append(client.uuid7()))
-        other = threading.Thread(target=lambda: found.append(client.uuid1()))
-        held.start()
-        assert begun.wait(60)
-        slow = server.latest
-        try:
-            other.start()
-            client.renew()
-            until(lambda: 1 in [id.version for id in found])
-        finally:
-            # That thread may have noticed the end of the life before it waited.
-            with contextlib.suppress(OSError):
-                slow.sendall(result(server.requests[0], granted(0, 1)))
-            held.join(60)
-            other.join(60)
+    server, client = serve(answer, fallback=False, timeout=600)
+    held = threading.Thread(target=lambda: found.append(client.uuid7()))
+    other = threading.Thread(target=lambda: found.append(client.uuid1()))
+    held.start()
+    assert begun.wait(60)
+    try:
+        other.start()
+        client.renew()
+        until(lambda: 1 in [id.version for id in found])
+    finally:
+        # That thread may have noticed the end of the life before it waited.
+        with contextlib.suppress(OSError):
+            server.say_late(0, granted(0, 1))
+        held.join(60)
+        other.join(60)
     assert offsets("v7", [id for id in found if id.version == 7]) == [100]
 
 

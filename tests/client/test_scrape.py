@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.client.fakes import Server, result
+from tests.client.fakes import Server
 from tests.rig import PATIENCE, Daemon
 from uuidd_client.command import main
 
@@ -100,8 +100,5 @@ def test_what_is_no_address_is_refused(word: str, capsys: pytest.CaptureFixture[
 
 
 def test_a_status_of_another_version_has_no_metrics(tmp_path: Path) -> None:
-    with (
-        Server(tmp_path / "s", lambda request: result(request, {"version": "99"})),
-        scraped(tmp_path / "s") as url,
-    ):
+    with Server(tmp_path / "s", {"version": "99"}), scraped(tmp_path / "s") as url:
         assert fetched(url) == ""

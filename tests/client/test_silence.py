@@ -24,7 +24,6 @@ from tests.client.fakes import (
     full_backlog,
     granted,
     in_turn,
-    result,
     util_linux,
 )
 from tests.kinds import KINDS, TIMED
@@ -40,12 +39,8 @@ SHORT, TEN_MINUTES = 0.01, 600.0
 Makes = Callable[..., Connection]
 
 
-def said_nothing(_: bytes) -> bytes:
-    return b""
-
-
-def both(request: bytes) -> bytes:
-    return result(request, granted(0, 1))
+ONE = granted(0, 1)
+"""A block of either timeline."""
 
 
 def heard(found: Connection) -> bool:
@@ -103,7 +98,7 @@ def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
             super().wait_for_bytes(seconds)
 
     monkeypatch.setattr(connection, "Stream", Watched)
-    with Held(path, both), Client(path, fallback=fallback, timeout=SHORT, max_age=0) as client:
+    with Held(path, ONE), Client(path, fallback=fallback, timeout=SHORT, max_age=0) as client:
         for draw in DRAWS * 3:
             try:
                 draw(client)
@@ -115,7 +110,7 @@ def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
 
 
 def test_one_request_is_out_on_a_connection_while_the_daemon_is_silent(path: Path) -> None:
-    with Held(path, both) as stopped:
+    with Held(path, ONE) as stopped:
         with Client(path, fallback=False, timeout=SHORT) as client:
             for _ in range(20):
                 with pytest.raises(DaemonUnavailable):
@@ -128,7 +123,7 @@ def test_one_request_is_out_on_a_connection_while_the_daemon_is_silent(path: Pat
 def test_what_one_connection_found_the_others_do_not_wait_for(path: Path, asks: Makes) -> None:
     """A v1 does not wait to find what a v7 has just found."""
     silence = Silence()
-    with Held(path, both):
+    with Held(path, ONE):
         other = asks(silence)
         for found in (asks(silence, SHORT), other, other):
             assert not heard(found)
@@ -137,7 +132,7 @@ def test_what_one_connection_found_the_others_do_not_wait_for(path: Path, asks: 
 def test_silence_is_known_for_as_long_as_it_lasts(path: Path, asks: Makes) -> None:
     """Who calls once an hour does not wait each time: his request is still out."""
     time, silence = Time(), Silence()
-    with Held(path, both):
+    with Held(path, ONE):
         found = asks(silence, clock=time)
         silence.until = time.elapsed() + 1.0
         for _ in range(3):
@@ -150,7 +145,7 @@ def test_what_another_connection_found_long_ago_is_not_heeded(path: Path, asks: 
     time, silence = Time(), Silence()
     silence.until = time.elapsed() + 1.0
     time.move(1.0)
-    with Server(path, both):
+    with Server(path, ONE):
         assert heard(asks(silence, clock=time))
 
 
@@ -177,13 +172,13 @@ def test_an_answer_that_came_while_the_process_was_held_up_is_used(
                 hold_up(self)
 
     monkeypatch.setattr(connection, "Stream", Watched)
-    with Server(path, both):
+    with Server(path, ONE):
         assert heard(asks(wait=1.0, clock=time))
 
 
 def test_another_connection_is_tried_every_five_seconds(path: Path, asks: Makes) -> None:
     time, silence = Time(), Silence()
-    with Held(path, both) as held:
+    with Held(path, ONE) as held:
         found = asks(silence, clock=time)
         silence.until = time.elapsed() + 1.0
         for _ in range(14):
@@ -203,13 +198,13 @@ def test_a_daemon_that_takes_the_place_of_a_listener_that_keeps_its_connections_
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(Client(path, fallback=False, timeout=1.0, _clock=time))
         # A byte that begins an answer.
-        stack.enter_context(Server(path, lambda _: b"\x94"))
+        stack.enter_context(Server(path, b"\x94"))
         with pytest.raises(DaemonUnavailable, match="silent for"):
             client.snowflake()
         moved = path.with_name("moved")
         path.rename(moved)
         time.move(5)
-        with Server(path, both):
+        with Server(path, ONE):
             until(lambda: _drawn(client))
         moved.rename(path)
 
@@ -262,25 +257,36 @@ def silenced(asks: Makes) -> Makes:
     return silence
 
 
-def test_the_late_answer_ends_the_silence(path: Path, silenced: Makes) -> None:
+def test_the_late_answer_ends_the_silence(
+    path: Path, silenced: Makes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is dropped, for its time is past, and the call that finds it asks anew and waits."""
-    with Held(path, both) as held:
+    waits: list[float] = []
+
+    class Watched(Stream):
+        def wait_for_bytes(self, seconds: float) -> None:
+            waits.append(seconds)
+            super().wait_for_bytes(seconds)
+
+    with Held(path, ONE) as held:
         found = silenced()
+        monkeypatch.setattr(connection, "Stream", Watched)
         held.awake.set()
         until(lambda: heard(found))
         assert heard(found)
     assert len(held.requests) == 3
+    assert [seconds > 0 for seconds in waits] == [True, True]
 
 
 def test_a_daemon_that_closed_the_connection_is_asked_anew(path: Path, silenced: Makes) -> None:
-    with Held(path, in_turn(lambda _: None, both, both)) as held:
+    with Held(path, in_turn(None, ONE, ONE)) as held:
         found = silenced()
         held.awake.set()
         until(lambda: heard(found))
 
 
 def test_a_silent_daemon_that_ended_is_absent(path: Path, silenced: Makes) -> None:
-    with Held(path, lambda _: None):
+    with Held(path, None):
         found = silenced()
     with pytest.raises(DaemonUnavailable, match="No such file"):
         heard(found)
@@ -295,7 +301,7 @@ def test_a_daemon_whose_backlog_is_full_is_silent_until_it_has_room(
         for _ in range(3):
             assert not heard(found)
         path.unlink()
-        with Server(path, both):
+        with Server(path, ONE):
             until(lambda: heard(found))
 
 
@@ -320,7 +326,7 @@ def test_a_look_that_is_broken_off_anywhere_leaves_the_connection_sound(
     path: Path, silenced: Makes
 ) -> None:
     """Wherever a signal handler's exception comes, the next call looks again, and never waits."""
-    with Held(path, both) as held:
+    with Held(path, ONE) as held:
         found = silenced()
         for at in itertools.count(1):
             if break_off(lambda: heard(found), at) is None:
@@ -333,7 +339,7 @@ def test_a_look_that_is_broken_off_anywhere_leaves_the_connection_sound(
 
 def test_a_forks_child_asks_anew(path: Path) -> None:
     """What its parent knew, and the request that is out, are the parent's."""
-    with Held(path, both) as stopped, Client(path, fallback=False, timeout=SHORT) as client:
+    with Held(path, ONE) as stopped, Client(path, fallback=False, timeout=SHORT) as client:
         with pytest.raises(DaemonUnavailable):
             client.uuid1()
         # As the kernel does in a child.
@@ -395,7 +401,7 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
 
     monkeypatch.setattr(connection, "Stream", Watched)
     with Client(path, fallback=fallback, _clock=time) as client:
-        answers = said_nothing, both if answered else said_nothing, said_nothing
+        answers = b"", ONE if answered else b"", b""
         for call, answer in zip(calls, answers, strict=False):
             # The next daemon is met over another connection.
             with Server(path, answer), contextlib.suppress(DaemonUnavailable):
@@ -418,7 +424,7 @@ def test_a_late_answer_is_worth_a_long_wait_if_that_had_heard_it(
             super().wait_for_bytes(0)
 
     monkeypatch.setattr(connection, "Stream", Watched)
-    with Held(path, both) as stopped:
+    with Held(path, ONE) as stopped:
         found = asks(wait=None, clock=time)
         assert not heard(found)
         time.move(seconds)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.client.fakes import Server, Time, grants, in_turn, refused
+from tests.client.fakes import Answer, Server, Time, grants, in_turn
 from tests.client.lanes import Clock, World
 from tests.tools import run
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
@@ -94,15 +94,6 @@ def test_a_lease_is_counted(path: Path) -> None:
         assert not client.stats().leased
 
 
-def test_a_refusal_is_the_last_error(path: Path) -> None:
-    with Server(path, lambda request: refused(request, "unavailable: no disk")) as server:
-        client = Client(path)
-        client.uuid7()
-        assert server.requests
-        assert "no disk" in client.stats().last_error
-        client.close()
-
-
 @pytest.mark.usefixtures("no_pause")
 @pytest.mark.parametrize("kinds", [("v1", "v7"), ("v7", "v1")])
 def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[Kind, Kind]) -> None:
@@ -110,7 +101,7 @@ def test_the_last_error_is_the_later_one_of_all_kinds(path: Path, kinds: tuple[K
     client = Client(path, max_age=0)
     client.make(kinds[0], 1)
     client.make(kinds[1], 1)
-    with Server(path, lambda request: refused(request, "unavailable: no disk")):
+    with Server(path, "unavailable: no disk"):
         client.make(kinds[1], 1)
         client.close()
     assert "no disk" in client.stats().last_error
@@ -143,11 +134,11 @@ class Disk:
         self.well = well
         self._grants = grants()
 
-    def __call__(self, request: bytes) -> bytes | None:
+    def __call__(self, request: bytes) -> Answer:
         """Answer a request for ticks."""
         if self.well or b"utc" in request:
-            return self._grants(request)
-        return refused(request, "unavailable: the state could not be saved within 0.8 s")
+            return self._grants
+        return "unavailable: the state could not be saved within 0.8 s"
 
 
 @pytest.mark.usefixtures("no_pause")
@@ -211,7 +202,7 @@ def test_a_lease_that_can_be_used_again_ends_the_trouble(
 
 def test_a_missing_worker_number_is_no_trouble(path: Path, log: pytest.LogCaptureFixture) -> None:
     """The daemon has answered, and each call says what is missing."""
-    answers = in_turn(lambda request: refused(request, "no_worker_id: it has none"), grants())
+    answers = in_turn("no_worker_id: it has none", grants())
     with Server(path, answers), Client(path, max_age=0) as client:
         with pytest.raises(NoWorkerId):
             client.snowflake()

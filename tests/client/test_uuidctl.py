@@ -19,7 +19,7 @@ import pytest
 
 import uuidd
 from tests.client.conftest import Uuidctl
-from tests.client.fakes import UUIDCTL, Server, result
+from tests.client.fakes import UUIDCTL, Server
 from tests.kinds import KINDS, number
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need, run
@@ -149,7 +149,7 @@ def test_what_cannot_be_done_is_one_line_with_status_1(
 def test_the_status_of_another_version_is_reported_as_such(
     path: Path, uuidctl: Uuidctl, words: str, code: int
 ) -> None:
-    with Server(path, lambda request: result(request, {"version": "99"})):
+    with Server(path, {"version": "99"}):
         status, out, err = uuidctl(*words.split(), socket=path)
     assert (status, out.strip()) == (code, "")
     assert err.startswith("uuidctl: the daemon's status cannot be shown, it may be of")
@@ -157,9 +157,30 @@ def test_the_status_of_another_version_is_reported_as_such(
 
 def test_json_shows_any_status(path: Path, uuidctl: Uuidctl) -> None:
     """MessagePack has values that JSON does not have; they are shown as Python shows them."""
-    with Server(path, lambda request: result(request, {"node": b"\xff", b"\xff": 1})):
+    with Server(path, {"node": b"\xff", b"\xff": 1}):
         status, out, err = uuidctl("status", "--json", socket=path)
     assert (status, json.loads(out), err) == (0, {"node": "b'\\xff'"}, "")
+
+
+@pytest.mark.process
+def test_renew_says_what_it_did(uuidctl: Uuidctl) -> None:
+    """A second one within 10 s is joined with the next that is saved."""
+    with Daemon() as daemon:
+        assert uuidctl("renew", socket=daemon.socket) == (0, "renewed, 0 leases ended\n", "")
+        assert uuidctl("renew", socket=daemon.socket) == (
+            0,
+            "renewed, 0 leases ended; the state is saved within 10 s\n",
+            "",
+        )
+
+
+def test_a_user_who_may_not_renew_gets_one_line(path: Path, uuidctl: Uuidctl) -> None:
+    with Server(path, "not_permitted: renew is for root"):
+        status, out, err = uuidctl("renew", socket=path)
+    assert (status, out) == (1, "")
+    assert err.startswith("uuidctl: ")
+    assert "renew is for root" in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,10 @@ def seen(id: Any) -> Any:
 
 
 def check_draws(name: str, kind: str, seed: int, count: int) -> None:
-    """Compare that many ids of an implementation, in all forms in turn, alone and of a list."""
+    """Compare that many ids of an implementation, in all forms and in three ways in turn.
+
+    They are drawn alone, in a list, and in a list of a source that is passed.
+    """
     random = Random(f"{kind} {seed}")
     drawn = [b""]
 
@@ -71,16 +74,14 @@ def check_draws(name: str, kind: str, seed: int, count: int) -> None:
             EPOCH,
             random.choice((None, random.getrandbits(8))),
         )
-        form, at_once = forms[turn % len(forms)], turn // len(forms) % 2
+        form, way = forms[turn % len(forms)], turn // len(forms) % 3
         safe = bool(random.getrandbits(1))
         # Nothing is made or read ahead, so each id has the bytes of the last read.
         hand = Hand(CUTTERS[name], max_age=0, random=read)
         source = hand.source(place, place + 1, origin=origin, safe=safe)
-        if at_once:
-            (made,) = hand.many(1, kind, form, source)
-        else:
-            hand.cutter.source = source
-            made = hand.one(kind, form)
+        passed = source if way == 2 else None
+        hand.cutter.source = None if passed else source
+        (made,) = hand.many(1, kind, form, passed) if way else [hand.one(kind, form)]
         size = kinds.random_size(kind, origin.lane)
         tail = drawn[0][len(drawn[0]) - size :]
         if name == "python":

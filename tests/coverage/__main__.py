@@ -34,7 +34,6 @@ PROCESSES = [
             "inspect",
             "opentelemetry",
             "pytest_plugin",
-            "renew",
             "scrape",
             "stats",
             "status",

@@ -117,20 +117,6 @@ def somebody() -> Iterator[int]:
         os.seteuid(0)
 
 
-# Who is served
-
-
-async def test_what_connects_is_served(served: Serving) -> None:
-    async with served.connect() as peer:
-        assert (await peer.call("status")).result["connections"] == 1
-    async with served.connect() as peer:
-        await peer.send(b"\x01")
-        assert await peer.rest() == bytes.fromhex("02000000 3500")
-    await trio.testing.wait_all_tasks_blocked()
-    assert served.inside.admission.open == 0
-    assert served.inside.admission.highest == 1
-
-
 @pytest.mark.parametrize("asked", [request("status"), b"\x01"])
 async def test_requests_in_either_dialect_keep_a_daemon_from_being_idle(
     asked: bytes, served: Serving
@@ -310,9 +296,6 @@ async def test_room_is_made_until_both_users_have_as_many() -> None:
         assert served.inside.service.rpc.refused["made_room"] == 1
 
 
-# Limits
-
-
 async def test_past_the_limit_rpc_is_told_why() -> None:
     async with serving(connections=2) as served:
         async with served.connect() as one, served.connect() as two, served.connect() as three:
@@ -385,9 +368,6 @@ async def test_of_one_user_only_so_many_may_leave_their_replies_unread() -> None
         assert served.inside.service.rpc.refused == {"unread": 2}
 
 
-# Short of descriptors
-
-
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
 async def test_used_up_descriptors_do_not_end_the_daemon(
     log: pytest.LogCaptureFixture, number: int, served: Serving
@@ -424,9 +404,6 @@ async def test_callers_that_gave_up_hold_nobody_up(
         # Trio draws the order, so two turns of the acceptor may lie between two of this test.
         assert max(before - later for before, later in pairwise(left)) <= 2
     assert (log.messages, trio.current_time()) == ([], 0)
-
-
-# Stopping
 
 
 async def test_of_replies_that_are_not_read_the_system_keeps_little() -> None:

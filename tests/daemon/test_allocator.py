@@ -205,9 +205,6 @@ async def test_a_refused_request_says_why_and_moves_nothing(
     assert trio.current_time() == pytest.approx(seconds, abs=1e-5)
 
 
-# Room
-
-
 @EITHER
 async def test_a_whole_block_waits_for_free_ticks(full: Inside, timeline: str) -> None:
     block = await awaited(full.allocator.take(timeline, *ALL, uid=UID))
@@ -240,9 +237,6 @@ async def test_no_whole_grant_waits_longer_than_a_fifth_of_a_second(inside: Insi
     assert 30 <= outcomes.count("served") < 60 == len(outcomes)
 
 
-# Steps back
-
-
 async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_sequence() -> None:
     """The clock sequence that libuuid's file holds at the step is half the ring away."""
     inside = Inside(node=Node(0x00163E000001, "mac eth0"))
@@ -260,9 +254,6 @@ async def test_steady_waits_out_a_step_back_where_that_is_chosen() -> None:
     block = await inside.take_steady_waiting()
     assert trio.current_time() == pytest.approx(0.5, abs=1e-5)
     assert inside.wall.now() >= block.first > last
-
-
-# Steady
 
 
 async def test_the_rest_of_the_time_after_a_lost_state_is_waited_for() -> None:
@@ -301,9 +292,6 @@ async def test_status_shows_how_steady_stands_to_utc(
     await trio.sleep(seconds)
     told = inside.report.status()["steady"]
     assert {name: told[name] for name in shown} == shown
-
-
-# Saves
 
 
 @EITHER
@@ -451,9 +439,6 @@ async def test_take_and_make_say_over_the_wire_that_they_must_wait(
             assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
             assert inside.service.rpc.refused == {"must_wait": 1}
             assert (await peer.call("make", "v4", 1, False)).error is None
-
-
-# Shares
 
 
 @pytest.mark.parametrize(

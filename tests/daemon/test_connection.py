@@ -78,9 +78,6 @@ async def test_a_caller_of_many_gives_others_their_turn(inside: Inside) -> None:
     assert [(reply.msgid, reply.error) for reply in replies] == [(n, None) for n in range(500)]
 
 
-# What is asked
-
-
 @pytest.mark.parametrize(
     "ignored",
     [
@@ -164,9 +161,6 @@ async def test_the_first_byte_tells_the_dialect(inside: Inside) -> None:
     assert outcomes == expected
     assert inside.service.rpc.refused == {"malformed": 246, "too_late": 4}
     assert inside.service.libuuid.refused == {"too_late": 2}
-
-
-# Time
 
 
 async def test_silence_between_requests_is_free(peer: Peer) -> None:
@@ -260,9 +254,6 @@ async def test_a_caller_that_reads_slowly_but_in_time_is_served(inside: Inside, 
             await trio.sleep(0.5)
             assert (await peer.reply()).msgid == number
     assert inside.service.rpc.refused == {}
-
-
-# take, make and status
 
 
 async def test_a_take_gives_a_block_which_may_be_shorter_than_asked(
@@ -381,9 +372,6 @@ async def test_status_shows_the_save_under_way_in_whole_milliseconds(inside: Ins
         await trio.sleep(1.0004)
         seconds = inside.report.status()["saves"]["under_way_seconds"]
         assert seconds == round(seconds, 3) > 0
-
-
-# libuuid
 
 
 async def test_each_single_op_is_answered(inside: Inside) -> None:

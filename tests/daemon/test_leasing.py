@@ -75,9 +75,6 @@ def tokens(page: Page) -> dict[int, int]:
     }
 
 
-# Granted
-
-
 @pytest.mark.parametrize("bars", [True, False])
 async def test_a_lease_is_a_lane_whose_token_is_in_the_page(page: Page, bars: bool) -> None:
     """On a kernel that cannot bar descriptors from a connection, too."""
@@ -199,9 +196,6 @@ async def test_a_lease_that_is_taken_back_takes_no_other_reply_with_it(page: Pag
         assert [reply.code for reply in await holder.replies(2)] == ["no_lease", ""]
 
 
-# A page that is not read
-
-
 async def ended_unread(peer: Peer) -> None:
     """End a connection over which a reply comes with the page, and is not read."""
     await peer.send(request("status"))
@@ -252,9 +246,6 @@ async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page, served: Ser
         served.acceptor.stop(drain=False)
         await served.ended.wait()
         assert trio.current_time() == 0
-
-
-# Refused
 
 
 async def test_without_a_page_nothing_is_leased() -> None:
@@ -377,9 +368,6 @@ async def test_a_refused_lease_is_answered_at_once(page: Page, served: Serving) 
     assert served.inside.leasing.refused == {"floor": 1}
 
 
-# The end of a lease
-
-
 async def test_a_lease_ends_with_its_connection(page: Page, served: Serving, holder: Peer) -> None:
     async with served.connect() as other:
         await other.lease()
@@ -445,9 +433,6 @@ async def test_a_stop_leaves_the_leases_to_their_holders(
         await served.ended.wait()
         await holder.ended()
         assert tokens(page) == {lease.lane: lease.token for lease in leases}
-
-
-# The horizon
 
 
 @pytest.fixture

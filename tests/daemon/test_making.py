@@ -100,9 +100,6 @@ async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside
     assert inside.wall.now() - 2442 < ticks[0] <= ticks[-1] <= inside.wall.now()
 
 
-# In pieces
-
-
 async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
     """A thousand in base 62 take milliseconds, but no other client waits for as long."""
     await trio.sleep(1)
@@ -131,9 +128,6 @@ async def test_a_make_has_its_turn_before_it_takes_ticks_and_after_it_has_waited
     assert len(await awaited(few)) == 1000
 
 
-# Without a worker number
-
-
 async def test_snowflakes_need_a_worker_number() -> None:
     inside = Inside()
     inside.save_ahead(HOUR)
@@ -149,9 +143,6 @@ async def test_snowflakes_need_a_worker_number() -> None:
         assert (inside.service.rpc.requests, inside.service.rpc.ids) == (1, 0)
         assert inside.service.rpc.refused == {"no_worker_id": 1}
         assert len((await peer.call("make", "flake", 10)).result) == 10
-
-
-# The end of time
 
 
 async def test_a_kind_whose_time_field_is_full_is_refused(inside: Inside) -> None:

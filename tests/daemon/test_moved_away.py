@@ -39,9 +39,6 @@ async def inside(autojump_clock: MockClock) -> AsyncIterator[Inside]:
         yield inside
 
 
-# --- the store
-
-
 def moved(folder: Path) -> Path:
     """Move *folder* away, and put an empty one in its place; give where it is now."""
     away = folder.with_name("away")
@@ -147,9 +144,6 @@ def test_a_state_is_loaded_from_the_folder_that_is_locked(folder: Path) -> None:
     assert (away / "state.unusable-1").read_bytes() == b"damaged"
 
 
-# --- what is given out
-
-
 async def test_nothing_is_given_out_10_ms_after_the_folder_was_moved(inside: Inside) -> None:
     await inside.use(60)
     inside.take_steady()
@@ -215,9 +209,6 @@ async def test_status_and_log_tell_of_it_at_once(
     await trio.sleep(60)
     told = [record.getMessage() for record in log.records if record.levelno >= logging.ERROR]
     assert told == [f"the state cannot be saved; uuidd keeps trying: {GONE}"]
-
-
-# --- a start where a folder was moved from
 
 
 def test_a_start_waits_until_the_daemon_before_must_have_noticed(

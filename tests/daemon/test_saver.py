@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 import trio
@@ -10,7 +9,6 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, Inside, MustPause
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block
 from uuidd.core.timeline.state import State
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server.saver import reaches_after
@@ -44,9 +42,6 @@ def reach(inside: Inside, index: int) -> float:
     elapsed = inside.disk.begun[index] - trio.current_time()
     begun = inside.wall.now() + round(elapsed * TICKS_PER_SECOND)
     return (horizon(inside.disk.kept[index]) - begun) / TICKS_PER_SECOND
-
-
-# While in use
 
 
 async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
@@ -121,21 +116,6 @@ async def test_a_slow_save_delays_nobody_before_the_horizon(inside: Inside) -> N
     assert inside.disk.at_once == 1
 
 
-async def test_one_save_at_a_time(inside: Inside) -> None:
-    await trio.sleep(HOUR)
-    inside.disk.gate = trio.Event()
-    async with trio.open_nursery() as nursery:
-        for _ in range(20):
-            nursery.start_soon(partial(inside.take_waiting, 1, whole=False))
-        await trio.sleep(0.1)
-        inside.disk.gate.set()
-    await inside.use(60)
-    assert inside.disk.most_at_once == 1
-
-
-# Idle
-
-
 async def test_an_idle_daemon_is_not_woken(inside: Inside) -> None:
     steps = Steps()
     await trio.sleep(60)
@@ -166,9 +146,6 @@ async def test_a_use_within_the_horizon_ends_idling(inside: Inside) -> None:
     inside.take()
     await trio.testing.wait_all_tasks_blocked()
     assert len(inside.disk.begun) == saves + 1
-
-
-# Failing
 
 
 async def test_a_failing_save_is_tried_again_with_growing_pauses(failing: Inside) -> None:
@@ -202,28 +179,6 @@ async def test_the_pauses_begin_anew_after_a_success(failing: Inside) -> None:
         failing.take()
         await trio.sleep(0.05)
     assert failing.disk.pauses[0] == pytest.approx(0.1)
-
-
-async def test_nothing_is_given_past_the_horizon_while_saves_fail(inside: Inside) -> None:
-    await inside.use(100)
-    inside.disk.broken = True
-    kept = len(inside.disk.kept)
-    given: list[Block] = []
-    refused = 0
-    for _ in range(300):
-        try:
-            given.append(inside.take(1000))
-        except MustPause:
-            refused += 1
-        await trio.sleep(0.1)
-    assert len(inside.disk.kept) == kept
-    last = max(block.first + block.count for block in given)
-    assert last <= horizon(inside.disk.kept[-1])
-    assert last > horizon(inside.disk.kept[-1]) - TICKS_PER_SECOND
-    assert refused > 90
-
-
-# Finishing
 
 
 @pytest.mark.parametrize("idle", [0, HOUR])
@@ -295,9 +250,6 @@ async def test_finish_tries_once_in_the_pause_after_a_failed_save(
     assert trio.current_time() == begun
     if not broken:
         assert horizon(inside.disk.kept[-1]) == block.first + 1
-
-
-# What it tells
 
 
 async def test_a_trouble_is_logged_once_when_it_begins_and_once_when_it_ends(

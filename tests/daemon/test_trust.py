@@ -139,9 +139,6 @@ async def test_a_quality_that_is_not_known_is_in_the_status_with_the_reason() ->
     assert told["unknown"] == "adjtimex: Operation not permitted"
 
 
-# --- what the kernel says
-
-
 def kernel(state: int = 0, *, status: int = 0, maxerror: int = 2500) -> Adjtimex:
     """A kernel that answers so; *maxerror* is in microseconds."""
 

@@ -75,6 +75,15 @@ def refusal(act: Callable[..., object], *arguments: object, **named: object) -> 
     return line
 
 
+def failing(number: int) -> Callable[..., Any]:
+    """Return what fails with this error of the system, whatever it is called with."""
+
+    def fail(*_: object, **__: object) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
 def remove(folder: Path) -> None:
     """Remove a folder, but nothing that is mounted below it.
 

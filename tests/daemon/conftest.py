@@ -38,7 +38,6 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    """A page for one test."""
     page = Page()
     yield page
     page.close()

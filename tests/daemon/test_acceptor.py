@@ -66,10 +66,14 @@ class Serving:
         self.acceptor = inside.acceptor(listener)
         self.ended = trio.Event()
 
-    def connect(self) -> Peer:
-        """Connect; the other end is accepted when the acceptor comes to it."""
+    def connect(self, *, limited: bool = False) -> Peer:
+        """Connect; the other end is accepted when the acceptor comes to it.
+
+        It is ``somebody`` who connects if the user is to be *limited*.
+        """
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect(self.listener.getsockname())
+        with somebody() if limited else contextlib.nullcontext():
+            sock.connect(self.listener.getsockname())
         return Peer(sock)
 
     async def run(self) -> None:
@@ -236,17 +240,16 @@ async def test_silence_is_looked_for_once_a_second() -> None:
 
 async def test_one_users_silence_makes_no_room_for_another() -> None:
     need_root()
-    async with serving(connections_per_uid=1) as served, served.connect() as roots:
-        with somebody():
-            one = served.connect()
-        async with one:
-            await trio.sleep(HOUR)
-            with somebody():
-                two = served.connect()
-            async with two:
-                assert (await two.call("status")).error is None
-                assert await one.rest() == b""
-                assert (await roots.call("status")).error is None
+    async with (
+        serving(connections_per_uid=1) as served,
+        served.connect() as roots,
+        served.connect(limited=True) as one,
+    ):
+        await trio.sleep(HOUR)
+        async with served.connect(limited=True) as two:
+            assert (await two.call("status")).error is None
+            assert await one.rest() == b""
+            assert (await roots.call("status")).error is None
 
 
 async def test_the_user_with_the_most_makes_room() -> None:
@@ -255,9 +258,7 @@ async def test_the_user_with_the_most_makes_room() -> None:
         for _ in range(3):
             peer = await stack.enter_async_context(served.connect())
             assert (await peer.call("status")).error is None
-        with somebody():
-            newcomer = served.connect()
-        async with newcomer:
+        async with served.connect(limited=True) as newcomer:
             assert (await newcomer.call("status")).error is None
             # One more was closed, because the last connection is kept for root.
             assert served.inside.admission.open == 2
@@ -273,8 +274,7 @@ async def test_those_in_the_middle_of_a_request_make_room_soon() -> None:
         await trio.sleep(0.1)
         codes = []
         for _ in range(2):
-            with somebody():
-                newcomer = await stack.enter_async_context(served.connect())
+            newcomer = await stack.enter_async_context(served.connect(limited=True))
             codes.append((await newcomer.call("status")).code)
         assert codes == ["busy", ""]
         assert trio.current_time() == pytest.approx(0.1)
@@ -284,14 +284,12 @@ async def test_room_is_made_until_both_users_have_as_many() -> None:
     """Even if the other user needs the end of more connections than that."""
     need_root()
     async with serving(connections=4) as served, contextlib.AsyncExitStack() as stack:
-        with somebody():
-            one = await stack.enter_async_context(served.connect())
+        one = await stack.enter_async_context(served.connect(limited=True))
         assert (await one.call("status")).error is None
         for _ in range(3):
             peer = await stack.enter_async_context(served.connect())
             assert (await peer.call("status")).error is None
-        with somebody():
-            two = await stack.enter_async_context(served.connect())
+        two = await stack.enter_async_context(served.connect(limited=True))
         assert (await two.call("status")).code == "busy"
         assert served.inside.service.rpc.refused["made_room"] == 1
 
@@ -429,23 +427,19 @@ async def test_stop_lets_what_was_asked_be_answered(served: Serving) -> None:
 
 
 async def answered(peer: Peer) -> None:
-    """Have a request answered."""
     await peer.call("status")
 
 
 async def half_asked(peer: Peer) -> None:
-    """Send the begin of a request."""
     await peer.send(request("status")[:4])
     await trio.testing.wait_all_tasks_blocked()
 
 
 async def new(_: Peer) -> None:
-    """Connect just now."""
     await trio.testing.wait_all_tasks_blocked()
 
 
 async def old(_: Peer) -> None:
-    """Have connected long ago."""
     await trio.sleep(HOUR)
 
 

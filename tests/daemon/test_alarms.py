@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from tests.daemon.fakes import UID, Inside, Reply, no_signal
+from tests.tools import failing
 from uuidd import clones
 from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
@@ -283,11 +284,7 @@ def test_no_right_to_a_signal_is_told(
     host: Path, monkeypatch: pytest.MonkeyPatch, opened: Open, name: str
 ) -> None:
     """As for other users than root where kernel.dmesg_restrict is set. Root may read all."""
-
-    def refuse(*_: object) -> int:
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "open", failing(errno.EPERM))
     with pytest.raises(NoSignal, match=f"^{host}/{name} cannot be read: Operation not permitted$"):
         opened(host)
 

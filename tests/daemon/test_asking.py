@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.raw import of_child
+from tests.daemon.test_listeners import connects
 from tests.rig import PATIENCE, until
-from tests.tools import need, need_root, refusal
+from tests.tools import failing, need, need_root, refusal
 from uuidd.cli import asking
 from uuidd.core.wire import libuuid
 from uuidd.refused import Refused
@@ -29,7 +30,6 @@ NOBODY = 65534
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """A place for a socket."""
     with tempfile.TemporaryDirectory(prefix="uuidd-") as folder:
         yield Path(folder) / "s"
 
@@ -76,12 +76,6 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
         asking.kill(path)
 
 
-def listens(path: Path) -> bool:
-    """Whether somebody listens at *path*."""
-    with socket.socket(socket.AF_UNIX) as sock:
-        return sock.connect_ex(str(path)) == 0
-
-
 def telling(path: Path, pid: int | str, *, uid: int | None = None) -> AbstractContextManager[None]:
     """Answer with *pid*, on a socket that *uid* made."""
     body = str(pid).encode() + b"\0"
@@ -125,12 +119,8 @@ def test_kill_ends_a_uuidd_of_the_sockets_maker_and_no_other_process(
     pidfds: bool,
 ) -> None:
     """A false socket must not have a bystander ended. A kernel before 5.3 has no pidfds."""
-
-    def none(_: int) -> int:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
     if not pidfds:
-        monkeypatch.setattr(os, "pidfd_open", none)
+        monkeypatch.setattr(os, "pidfd_open", failing(errno.ENOSYS))
     path.parent.chmod(0o777)
     with process(name, owner) as running, telling(path, running.pid, uid=maker):
         if ends:
@@ -193,7 +183,7 @@ def test_kill_ends_nothing_across_pid_namespaces(path: Path) -> None:
 def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
     need_root()
     with subprocess.Popen([need("uuidd"), "-F", "-P", "-s", str(path)]) as daemon:
-        until(lambda: listens(path))
+        until(lambda: connects(path))
         assert asking.kill(path) == daemon.pid
         daemon.wait(PATIENCE)
 

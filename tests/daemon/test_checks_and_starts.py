@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from tests.daemon.test_listeners import leave_stale
 from tests.daemon.test_statefile import WITH_EPOCHS
+from tests.daemon.test_store import Put as Break
+from tests.daemon.test_store import each, with_mode
 from uuidd.privileges import User, acting_as
 from uuidd.refused import Refused
 from uuidd.server import startup
@@ -41,17 +43,12 @@ STRANGER = 65533
 USERS = ("root", "nobody", "root to nobody") if ROOT else ("this one",)
 """Who checks and starts; the last of root's gives up root."""
 
-Break = Callable[[Path], object]
-
 
 def kept(path: Path) -> None:
     """Leave it as it is, or is not."""
 
 
-def stale(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.bind(os.fspath(path))
-    path.chmod(0o666)
+stale = each(leave_stale, with_mode(0o666))
 
 
 def file(mode: int = 0o644, uid: int = -1, text: str = "") -> Break:
@@ -95,19 +92,6 @@ def file_as_folder(path: Path) -> None:
     path.parent.touch()
 
 
-def each(*breaks: Break) -> Break:
-
-    def put(path: Path) -> None:
-        for broke in breaks:
-            broke(path)
-
-    return put
-
-
-def mode(bits: int) -> Break:
-    return lambda path: path.chmod(bits)
-
-
 def owner(uid: int) -> Break:
     return lambda path: os.chown(path, uid, -1)
 
@@ -142,10 +126,10 @@ FOLDERS: dict[str, Break] = {
     "a file": each(Path.rmdir, Path.touch),
     "a link to a folder": link("elsewhere"),
     "a dangling link": link("nowhere"),
-    "writable by all": mode(0o777),
-    "read-only": mode(0o555),
-    "not readable": mode(0o333),
-    "closed": mode(0),
+    "writable by all": with_mode(0o777),
+    "read-only": with_mode(0o555),
+    "not readable": with_mode(0o333),
+    "closed": with_mode(0),
     "with another file": lambda path: (path / "other").touch(),
 }
 """What may be wrong with the state folder."""
@@ -163,7 +147,7 @@ if ROOT:
     FOLDERS |= {
         "a stranger's": owner(STRANGER),
         "root's": owner(ROOTS),
-        "root's secret": each(owner(ROOTS), mode(0o700)),
+        "root's secret": each(owner(ROOTS), with_mode(0o700)),
         "a stranger's link": link("elsewhere", STRANGER),
     }
 
@@ -172,7 +156,7 @@ SOCKETS: dict[str, Break] = {
     **PARENTS,
     "a stale socket": stale,
     "a stale socket in a folder that cannot be written": each(stale, folder_with(0o555)),
-    "a closed stale socket": each(stale, mode(0)),
+    "a closed stale socket": each(stale, with_mode(0)),
     "a link to a stale socket": each(stale, link("elsewhere")),
 }
 if ROOT:

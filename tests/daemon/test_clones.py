@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 from collections.abc import AsyncIterator
@@ -118,12 +117,11 @@ def test_a_generator_that_the_copy_has_too_draws_other_bytes(
     ],
 )
 async def test_the_log_has_a_line_with_the_signal_and_what_is_left(
-    caplog: pytest.LogCaptureFixture, node: Node | None, left: str
+    log: pytest.LogCaptureFixture, node: Node | None, left: str
 ) -> None:
-    caplog.set_level(logging.INFO)
     Inside(node=node).clones.notice("vmclock")
-    assert caplog.messages[0] == f"this machine was cloned: signal=vmclock leases_ended=0{left}"
-    assert caplog.messages[1].startswith("the clock sequence was changed, and so was the node")
+    assert log.messages[0] == f"this machine was cloned: signal=vmclock leases_ended=0{left}"
+    assert log.messages[1].startswith("the clock sequence was changed, and so was the node")
 
 
 async def test_the_status_tells_of_clones(inside: Inside) -> None:

@@ -280,16 +280,19 @@ async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, peer: Peer,
     assert {each.node for each in made} == {inside.open.node}
 
 
-async def test_status_tells_how_the_daemon_does(inside: Inside, peer: Peer) -> None:
-    await peer.call("take", "utc", 100)
-    await peer.call("nonsense")
-    await trio.sleep(60)
-    told = (await peer.call("status")).result
+async def test_status_tells_how_the_daemon_does() -> None:
+    inside = Inside(worker=101, epoch=1_420_070_400_000, max_lead=7.5, rollback="wait")
+    inside.save_ahead(2 * HOUR)
+    async with inside.talking() as peer:
+        await peer.call("take", "utc", 100)
+        await peer.call("nonsense")
+        await trio.sleep(60)
+        told = (await peer.call("status")).result
     del told["full_on"], told["clock"], told["leases"], told["clones"]
     assert told == {
         "version": version(),
         "pid": os.getpid(),
-        "worker": static_status(Fence()),
+        "worker": static_status(Fence(101)),
         "uptime": 60.0,
         "node": f"0x{inside.timeline.node.value:012x}",
         "node_source": "random",
@@ -306,13 +309,13 @@ async def test_status_tells_how_the_daemon_does(inside: Inside, peer: Peer) -> N
         "steady": {
             "next": inside.steady.next,
             "lead": 0.0,
-            "max_lead": 3600.0,
-            "rollback": "slew",
+            "max_lead": 7.5,
+            "rollback": "wait",
             "held_for": 0.0,
             "horizon": inside.steady.horizon.limit,
             "horizon_in": 2 * HOUR - 60,
-            "worker": None,
-            "epoch": 1_288_834_974_657,
+            "worker": 101,
+            "epoch": 1_420_070_400_000,
         },
         "utc": {
             "generation": inside.open.number,

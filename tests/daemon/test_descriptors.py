@@ -53,7 +53,6 @@ class Place:
 
 @pytest.fixture
 def place() -> Iterator[Place]:
-    """A place for one test."""
     place = Place()
     yield place
     place.peer.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -82,11 +81,10 @@ OPENED = [
     ],
 )
 def test_an_event_is_told_in_words(
-    caplog: pytest.LogCaptureFixture, tell: Callable[[], None], level: str, line: str
+    log: pytest.LogCaptureFixture, tell: Callable[[], None], level: str, line: str
 ) -> None:
-    caplog.set_level(logging.INFO, logger="uuidd")
     tell()
-    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [(level, line)]
+    assert [(each.levelname, each.getMessage()) for each in log.records] == [(level, line)]
 
 
 @pytest.mark.system

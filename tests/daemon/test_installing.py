@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import uuidd
-from tests.tools import need, output, refusal
+from tests.tools import failing, need, output, refusal
 from uuidd.cli import installing, main
 from uuidd.cli.installing import (
     FILES,
@@ -187,11 +188,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
 ) -> None:
     put(tmp_path)
     before = everything(tmp_path)
-
-    def rename(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(Path, "rename", failing(errno.ENOSPC))
     service = tmp_path / FILES["uuidd.service"]
     assert refusal(put, tmp_path) == f"{service} cannot be changed: No space left on device"
     assert everything(tmp_path) == before

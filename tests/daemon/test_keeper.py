@@ -47,12 +47,10 @@ def claim(engine: Engine) -> Claim:
 
 
 def register(engine: Engine, host: Host) -> Record:
-    """Return what the engine has of the host's number."""
     return engine.kept[host.claim.number].record
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the lines of the log that are warnings or worse."""
     return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
 
 

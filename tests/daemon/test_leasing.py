@@ -24,7 +24,7 @@ from tests.daemon.fakes import (
     notification,
     request,
 )
-from tests.daemon.test_acceptor import Serving, serving, somebody
+from tests.daemon.test_acceptor import Serving, serving
 from tests.tools import need_root
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import BLOCK_LANES
@@ -163,7 +163,7 @@ async def test_a_client_that_takes_no_descriptor_gets_no_lease(
 
 
 async def test_a_kernel_that_passes_no_descriptors_is_told_now_and_then(
-    page: Page, caplog: pytest.LogCaptureFixture, served: Serving, holder: Peer
+    caplog: pytest.LogCaptureFixture, served: Serving, holder: Peer
 ) -> None:
     served.inside.leasing.page = -1
     for _ in range(3):
@@ -176,7 +176,7 @@ async def test_a_kernel_that_passes_no_descriptors_is_told_now_and_then(
 
 
 async def test_a_client_that_is_gone_is_no_fault_of_the_kernels(
-    page: Page, caplog: pytest.LogCaptureFixture, served: Serving
+    caplog: pytest.LogCaptureFixture, served: Serving
 ) -> None:
     gone = served.connect().sock
     gone.send(request("status"))
@@ -203,7 +203,7 @@ async def ended_unread(peer: Peer) -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_a_connection_counts_until_its_page_was_read(page: Page, served: Serving) -> None:
+async def test_a_connection_counts_until_its_page_was_read(served: Serving) -> None:
     """Also after it has ended, because the kernel counts the page as the daemon's until then."""
     async with served.connect() as peer:
         await ended_unread(peer)
@@ -215,7 +215,7 @@ async def test_a_connection_counts_until_its_page_was_read(page: Page, served: S
 
 
 async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(
-    page: Page, served: Serving
+    served: Serving,
 ) -> None:
     """The kernel drops it when the client closes its end."""
     peers = [served.connect() for _ in range(3 * ENDS)]
@@ -233,13 +233,12 @@ async def test_a_page_that_is_not_read_makes_room_for_another_user(page: Page) -
     async with serving(page=page, connections=3) as served, contextlib.AsyncExitStack() as stack:
         for _ in range(3):
             await ended_unread(await stack.enter_async_context(served.connect()))
-        with somebody():
-            newcomer = await stack.enter_async_context(served.connect())
+        newcomer = await stack.enter_async_context(served.connect(limited=True))
         assert (await newcomer.call("status")).error is None
         assert served.inside.service.rpc.refused == {"made_room": 2}
 
 
-async def test_a_stop_does_not_wait_until_a_page_is_read(page: Page, served: Serving) -> None:
+async def test_a_stop_does_not_wait_until_a_page_is_read(served: Serving) -> None:
     async with served.connect() as peer, served.connect() as late:
         await ended_unread(peer)
         assert (await late.call("status")).error is None
@@ -272,7 +271,6 @@ def steady_ahead(inside: Inside, seconds: float) -> None:
 
 
 def moved_away(inside: Inside) -> None:
-    """Move the state's folder away."""
     inside.disk.moved = "the folder was moved away"
 
 
@@ -336,7 +334,6 @@ def leased(inside: Inside, *, to: int, lanes: int) -> None:
     ids=["floor", "steady", "far", "volatile", "moved", "user", "lanes", "stop"],
 )
 async def test_a_refused_lease_says_why_and_when_to_ask_again(
-    page: Page,
     prepare: Callable[[Inside], object],
     reason: str,
     words: str,
@@ -360,7 +357,7 @@ async def test_a_refused_lease_leaves_the_one_that_is_held(
     assert tokens(page) == {lease.lane: lease.token}
 
 
-async def test_a_refused_lease_is_answered_at_once(page: Page, served: Serving) -> None:
+async def test_a_refused_lease_is_answered_at_once(served: Serving) -> None:
     """As a block is, without a task: a user without a lane may have thousands of clients."""
     served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
     ask = rpc.Request(1, "lease", [])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools import refusal
+from tests.tools import failing, refusal
 from uuidd.server import listeners
 from uuidd.server.listeners import MAX_PATH, Listener, open_listener
 
@@ -213,10 +212,9 @@ def test_close_leaves_a_file_that_systemd_made(place: Path) -> None:
     [(open_listener, "restart uuidd"), (passed, "systemctl restart uuidd.socket")],
 )
 def test_a_socket_whose_file_is_gone_is_told(
-    place: Path, caplog: pytest.LogCaptureFixture, make: Callable[[Path], Listener], way: str
+    place: Path, log: pytest.LogCaptureFixture, make: Callable[[Path], Listener], way: str
 ) -> None:
     """Once in the log, with the way out for it; and that it is back."""
-    caplog.set_level(logging.INFO)
     path = place / "s"
     with contextlib.closing(make(path)) as listener:
         assert listener.unreachable() == ""
@@ -228,24 +226,23 @@ def test_a_socket_whose_file_is_gone_is_told(
         (place / "away").rename(path)
         assert listener.unreachable() == listener.unreachable() == ""
     assert listener.unreachable() == ""
-    assert [(record.levelname, record.message) for record in caplog.records] == [
+    assert [(record.levelname, record.message) for record in log.records] == [
         ("ERROR", f"unreachable: {line}"),
         ("INFO", f"programs can connect again: the socket is at {path}"),
     ]
 
 
 def test_a_socket_that_is_no_longer_served_is_not_missed(
-    place: Path, caplog: pytest.LogCaptureFixture
+    place: Path, log: pytest.LogCaptureFixture
 ) -> None:
     """A stop says nothing of it, not even that programs could connect again."""
-    caplog.set_level(logging.INFO)
     with opened(place / "s") as listener:
         (place / "s").unlink()
         listener.unreachable()
-        caplog.clear()
+        log.clear()
         listener.stop_listening()
         assert listener.unreachable() == ""
-    assert caplog.records == []
+    assert log.records == []
 
 
 def test_a_socket_from_outside_a_container_is_not_missed(place: Path) -> None:
@@ -311,10 +308,6 @@ def test_a_folder_that_somebody_keeps_locked_stops_no_start(
 def test_a_socket_that_cannot_listen_is_taken_back(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Deaf(socket.socket):
-        def listen(self, backlog: int = 0, /) -> None:
-            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
-
-    monkeypatch.setattr(socket, "socket", Deaf)
+    monkeypatch.setattr(socket.socket, "listen", failing(errno.ENOBUFS))
     assert "No buffer space available" in refusal(open_listener, place / "s")
     assert not (place / "s").exists()

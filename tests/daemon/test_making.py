@@ -31,7 +31,6 @@ async def inside(autojump_clock: MockClock) -> Inside:
 
 
 def maker(inside: Inside) -> Maker:
-    """Return what makes ids."""
     return Maker(inside.allocator, inside.entropy)
 
 

@@ -48,12 +48,10 @@ def moved(folder: Path) -> Path:
 
 
 def deleted(folder: Path) -> None:
-    """Delete *folder* with all that is in it."""
     shutil.rmtree(folder)
 
 
 def moved_with_its_parent(folder: Path) -> None:
-    """Move the folder that *folder* is in."""
     folder.parent.rename(folder.parent.with_name("parent-away"))
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from ifaddr import IP, Adapter
 
 import uuidd
-from tests.tools import refusal, run
+from tests.tools import failing, refusal, run
 from uuidd.core.timeline.state import Node
 from uuidd.node import choose
 
@@ -39,8 +40,7 @@ def lists(*adapters: Adapter) -> Callable[[], Iterable[Adapter]]:
     return lambda: adapters
 
 
-def no_netlink() -> Iterable[Adapter]:
-    raise OSError(97, "Address family not supported by protocol")
+no_netlink = failing(errno.EAFNOSUPPORT)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.tools import failing
 from uuidd.core.timeline.page import PAGE_WORDS
 from uuidd.server.page import MFD_NOEXEC_SEAL, PAGE_BYTES, Page, PageError
 
@@ -27,7 +28,6 @@ def reopened(page: Page) -> Iterator[int]:
 
 
 def write_reopened(page: Page) -> None:
-    """Write by another descriptor. Raises OSError."""
     with reopened(page) as fd:
         os.write(fd, b"x")
 
@@ -126,15 +126,11 @@ def test_an_older_kernel_makes_a_page_too() -> None:
     page.close()
 
 
-def _no_memory(name: str, flags: int) -> int:
-    raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-
 def _unsealable(name: str, flags: int) -> int:
     return os.memfd_create(name, os.MFD_CLOEXEC)
 
 
-@pytest.mark.parametrize("create", [_no_memory, _unsealable])
+@pytest.mark.parametrize("create", [failing(errno.ENOMEM), _unsealable])
 def test_where_there_can_be_no_page_nothing_is_left(create: Callable[[str, int], int]) -> None:
     before = os.listdir("/proc/self/fd")
     with pytest.raises(PageError, match=r"^the kernel gives no sealed memory: [A-Z].*$"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pwd
 import shutil
@@ -13,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.daemon.test_statefile import kept
 from tests.rig import Connection, Daemon
-from tests.tools import need, output, refusal, run
+from tests.tools import failing, need, output, refusal, run
 from uuidd import privileges
 from uuidd.privileges import User, hand_over, user
-from uuidd.statefile import decode
 
 NOBODY = pwd.getpwnam("nobody")
 UID, GID = NOBODY.pw_uid, NOBODY.pw_gid
@@ -246,11 +247,7 @@ def test_a_folder_that_cannot_be_given_is_refused(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a file system that has no owners."""
-
-    def chown(*_: object, **__: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(os, "chown", failing(errno.EPERM))
     assert refusal(hand_over, state, AS_NOBODY) == (
         f"the state folder {state} cannot be given to nobody: Operation not permitted"
     )
@@ -297,8 +294,8 @@ def test_a_daemon_of_root_goes_on_serves_saves_and_stops_as_the_user() -> None:
             assert "CapEff:\t0000000000000000" in status
             assert "NoNewPrivs:\t1" in status
             assert daemon.stop() == 0
-            kept = decode((daemon.state / "state").read_bytes())
-            assert kept.marks[kept.generation] == block["first"] + block["count"]
+            state = kept(daemon.state)
+            assert state.marks[state.generation] == block["first"] + block["count"]
         assert owners(daemon.state) == {UID}
         assert daemon.lines[-1] == "uuidd: INFO: stopped: state saved"
         assert not [said for said in daemon.lines if "running as root" in said]

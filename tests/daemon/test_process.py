@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.daemon.test_statefile import kept
 from tests.rig import PATIENCE, Daemon, until
-from uuidd.statefile import decode
 
 pytestmark = pytest.mark.system
 
@@ -33,7 +33,7 @@ def take(daemon: Daemon, count: int = 1) -> dict[str, Any]:
 
 
 def saved_mark(daemon: Daemon) -> int:
-    state = decode((daemon.state / "state").read_bytes())
+    state = kept(daemon.state)
     return state.marks[state.generation]
 
 

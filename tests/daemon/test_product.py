@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.test_statefile import CLAIM
+from tests.daemon.test_statefile import CLAIM, kept
 from tests.rig import Daemon
 from uuidd.core.timeline.fence import Shared
 from uuidd.core.timeline.state import Node, State
 from uuidd.fleet.fences import begin_fence
 from uuidd.product import product_hash
-from uuidd.statefile import decode
 
 HERE = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 THERE = "0e6cd2a9-4f86-4d49-9a0c-2a5c1a4b6f11"
@@ -85,7 +84,7 @@ def test_a_daemon_compares_the_credential_that_systemd_passes(tmp_path: Path) ->
     with Daemon(environment={"CREDENTIALS_DIRECTORY": str(tmp_path)}) as daemon:
         before = daemon.call("take", "utc", 1)
         daemon.stop()
-        assert decode((daemon.state / "state").read_bytes()).product == product_hash([credential])
+        assert kept(daemon.state).product == product_hash([credential])
         credential.write_text(THERE)
         daemon.start()
         assert daemon.call("take", "utc", 1)["node"] != before["node"]

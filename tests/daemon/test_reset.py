@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from tests.daemon.test_statefile import CLAIM, STATE
-from tests.tools import refusal
+from tests.daemon.test_statefile import CLAIM, STATE, kept
+from tests.tools import failing, refusal
 from uuidd.cli import main
 from uuidd.core.ids import times
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.state import State
 from uuidd.server.reset import reset_steady
-from uuidd.statefile import decode, encode, machine_hash
+from uuidd.statefile import encode, machine_hash
 from uuidd.store import FolderStore
 
 YEAR = 365 * 86_400
@@ -39,10 +39,6 @@ def keep(folder: Path, **changed: Any) -> State:
     with contextlib.closing(FolderStore(folder, machine=machine_hash())) as store:
         store.save(state)
     return state
-
-
-def kept(folder: Path) -> State:
-    return decode((folder / "state").read_bytes())
 
 
 def told(capsys: pytest.CaptureFixture[str], folder: Path, *, option: str = "steady") -> str:
@@ -149,11 +145,7 @@ def test_a_save_that_fails_is_told_and_resets_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead = keep(tmp_path, steady=now() + YEAR_AHEAD)
-
-    def broken(_: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", broken)
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
     assert refusal(reset_steady, tmp_path) == (
         f"the state cannot be saved in {tmp_path}: Input/output error; nothing was reset"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import signal
 import subprocess
@@ -19,19 +18,19 @@ import pytest
 
 import uuidd
 from tests.daemon.test_libuuid_clock import CLOCK_FILE, CLOCK_MARK
-from tests.daemon.test_statefile import STATE
+from tests.daemon.test_statefile import STATE, kept
 from tests.rig import Daemon
 from tests.tools import in_private_mounts, output, refusal
 from uuidd.clock import Clock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
-from uuidd.core.timeline.state import Node, State
+from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.server import events, startup
 from uuidd.server.page import Page, PageError
 from uuidd.server.reset import reset_steady
 from uuidd.server.settings import Settings
-from uuidd.statefile import decode, encode, machine_hash
+from uuidd.statefile import encode, machine_hash
 from uuidd.store import FolderStore
 
 FIXED = Node(0x123456789ABC, "given")
@@ -56,10 +55,6 @@ def begin(
     with contextlib.closing(FolderStore(folder, machine=machine)) as store:
         timelines, at, _ = startup.begin_timelines(settings, node, store, clock, page, product)
     return timelines, at
-
-
-def kept(folder: Path) -> State:
-    return decode((folder / "state").read_bytes())
 
 
 def keep(folder: Path, **changed: Any) -> None:
@@ -162,16 +157,15 @@ def test_the_end_of_a_daemon_closes_the_page(place: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("signals")
 def test_a_start_without_a_page_says_so_and_goes_on(
-    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    place: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, logger="uuidd")
     no_page = partial(Page, pointer_bytes=4)
     with pytest.raises(PageError):
         no_page()
     monkeypatch.setattr(startup, "Page", no_page)
     with startup.started(Settings(place / "s", place)):
         pass
-    assert [said for said in caplog.messages if "lease" in said] == [
+    assert [said for said in log.messages if "lease" in said] == [
         "no leases, so all clients use blocks: a machine of 32 bits does not write 64 bits at once"
     ]
 

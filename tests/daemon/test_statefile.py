@@ -89,6 +89,10 @@ STATES = st.builds(
 )
 
 
+def kept(folder: Path) -> State:
+    return decode((folder / "state").read_bytes())
+
+
 def signed(body: bytes, version: int = FORMAT) -> bytes:
     digest = hashlib.sha256(body).hexdigest()
     return f"uuidd-state {version} sha256:{digest}\n".encode() + body

@@ -13,7 +13,7 @@ import trio
 
 from tests.daemon.fakes import GOOD, HOUR, Inside, awaited, notification
 from tests.daemon.fleet import WINDOW, Engine, Host
-from tests.daemon.test_acceptor import Listener, Serving, somebody
+from tests.daemon.test_acceptor import Listener, Serving
 from uuidd.core.timeline import MAX_BLOCK
 from uuidd.core.wire import libuuid
 from uuidd.server.listeners import open_listener
@@ -118,9 +118,8 @@ async def looks(place: Path) -> Looks:
 async def live(
     inside: Inside, engine: Engine, host: Host, served: Serving, look: Callable[[], None]
 ) -> None:
-    with somebody():
-        # The last of them is one too many.
-        one, libuuids, wrong, rejected = (served.connect() for _ in range(4))
+    # The last of them is one too many.
+    one, libuuids, wrong, rejected = (served.connect(limited=True) for _ in range(4))
     async with one, libuuids, wrong, rejected:
         # Steady is held for 20 s, because the state was lost.
         await trio.sleep(21)
@@ -172,9 +171,7 @@ async def live(
         look()
         # The kernel does not pass the page.
         page, inside.leasing.page = inside.leasing.page, -1
-        with somebody():
-            another = served.connect()
-        async with another:
+        async with served.connect(limited=True) as another:
             await another.call("lease")
         inside.leasing.page = page
         look()

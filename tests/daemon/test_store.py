@@ -8,19 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.daemon.test_statefile import NEXT, STATE, signed
-from tests.tools import refusal
+from tests.tools import failing, refusal
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import State
 from uuidd.statefile import FORMAT, decode, encode
 from uuidd.store import FolderStore
-
-EIO = errno.EIO, "Input/output error"
-ENOSPC = errno.ENOSPC, "No space left on device"
 
 Put = Callable[[Path], object]
 
@@ -60,14 +56,6 @@ def load(folder: Path, machine: str = "here") -> tuple[bool, bool]:
     with opened(folder, machine) as store:
         assert store.lost is False
         return store.load() is not None, store.lost
-
-
-def failing(error: tuple[int, str]) -> Callable[..., Any]:
-
-    def fail(*_: object, **__: object) -> Any:
-        raise OSError(*error)
-
-    return fail
 
 
 def put_state(path: Path) -> None:
@@ -197,7 +185,7 @@ def test_a_state_that_may_be_good_stays_and_is_an_error(
     before = path.lstat()
     with monkeypatch.context() as patched:
         if fails:
-            patched.setattr(os, fails, failing(EIO))
+            patched.setattr(os, fails, failing(errno.EIO))
         assert refusal(store.load) == f"{path} {line}"
     after = path.lstat()
     assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size)
@@ -231,7 +219,7 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
 def test_a_folder_on_a_full_disk_is_locked_without_a_pid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "pwrite", failing(ENOSPC))
+    monkeypatch.setattr(os, "pwrite", failing(errno.ENOSPC))
     with opened(tmp_path) as store:
         assert "is in use by the uuidd with pid unknown;" in refused(tmp_path)
         assert store.load() is None
@@ -241,7 +229,7 @@ def test_a_folder_on_a_full_disk_is_locked_without_a_pid(
 def test_a_lock_that_cannot_be_written_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "pwrite", failing(EIO))
+    monkeypatch.setattr(os, "pwrite", failing(errno.EIO))
     assert refused(tmp_path) == (
         f"the state folder {tmp_path} cannot be written to: Input/output error; mend it, or name"
         " another with --state"
@@ -406,7 +394,7 @@ def test_a_save_that_fails_leaves_a_whole_state_and_no_lock(
     with opened(folder) as store:
         store.save(STATE)
         with monkeypatch.context() as patched:
-            before_step(patched, step, failing(EIO))
+            before_step(patched, step, failing(errno.EIO))
             with pytest.raises(OSError, match="Input/output error"):
                 store.save(NEXT)
         assert store.load() == left

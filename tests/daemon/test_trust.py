@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import os
 from typing import Any
 
 import pytest
 import trio
 
 from tests.daemon.fakes import GOOD, HOUR, UID, Inside
+from tests.tools import failing
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import NoLease
 from uuidd.refused import Refused
@@ -169,12 +169,8 @@ def test_the_kernel_says_how_good_the_clock_is(adjtimex: Adjtimex, found: Qualit
 
 def test_a_kernel_that_must_not_be_asked_is_no_bad_clock() -> None:
     """As in a sandbox with systemd's ProtectClock=."""
-
-    def adjtimex(timex: Timex) -> int:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
     with pytest.raises(UnknownError, match=r"^adjtimex: Operation not permitted$"):
-        quality(adjtimex)
+        quality(failing(errno.EPERM))
 
 
 def test_this_kernel_answers_or_says_why_not() -> None:

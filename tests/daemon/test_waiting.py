@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 
 import pytest
 import trio
@@ -72,15 +71,14 @@ def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
 
 
 async def test_the_log_says_once_that_all_are_taken(
-    engine: Engine, host: Host, caplog: pytest.LogCaptureFixture
+    engine: Engine, host: Host, log: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
     async with host.running():
         before = host.keeper.status()["why"]
         renew(engine)
         await trio.sleep(2 * ALL_SECONDS)
         assert host.keeper.status()["why"] != before
-    assert [record.getMessage() for record in caplog.records] == [before]
+    assert [record.getMessage() for record in log.records] == [before]
 
 
 async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(host: Host) -> None:

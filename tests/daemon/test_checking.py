@@ -17,34 +17,34 @@ from uuidd.server.checking import problems
 from uuidd.server.settings import Settings
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o755)
-    return folder
+class Place:
+    """A daemon's *folder*, in which only its folder *state* is; *words* name its files there."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.state.mkdir(mode=0o755)
+        self.words = [f"--state={self.state}", f"--socket={folder}/s", f"--pid={folder}/pid"]
+        self._capsys = capsys
+
+    def said(self, *words: str) -> tuple[int, list[str]]:
+        """Return the status and the lines of a command, whose standard output stays empty."""
+        before = sorted(self.folder.rglob("*"))
+        status = main([*words[:1], *self.words, *words[1:]])
+        assert sorted(self.folder.rglob("*")) == before
+        out, err = self._capsys.readouterr()
+        assert out == ""
+        return status, [line.removeprefix("uuidd: ") for line in err.splitlines()]
 
 
 @pytest.fixture
-def words(tmp_path: Path, state: Path) -> list[str]:
-    return ["--check", f"--state={state}", f"--socket={tmp_path}/s", f"--pid={tmp_path}/pid"]
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+    return Place(tmp_path, capsys)
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """Return the lines of a check that fails, which has nothing on its standard output."""
-    assert main(words) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    return [line.removeprefix("uuidd: ") for line in err.splitlines()]
-
-
-def refused_by_both(
-    capsys: pytest.CaptureFixture[str], folder: Path, words: list[str], start: str = "-F"
-) -> list[str]:
-    """Return the lines of a check and of a start, which make nothing in *folder*."""
-    before = sorted(folder.rglob("*"))
-    lines = told(capsys, *words) + told(capsys, start, *words[1:])
-    assert sorted(folder.rglob("*")) == before
-    return lines
+@pytest.fixture
+def state(place: Place) -> Path:
+    return place.state
 
 
 @pytest.mark.parametrize(
@@ -55,34 +55,22 @@ def refused_by_both(
         ["--epoch=2100-01-01T00:00:00Z"],
     ],
 )
-def test_right_options_pass_in_silence(
-    words: list[str],
-    state: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-) -> None:
-    assert main([*words, *options]) == 0
-    assert capsys.readouterr() == ("", "")
-    assert list(tmp_path.rglob("*")) == [state]
+def test_right_options_pass_in_silence(place: Place, options: list[str]) -> None:
+    assert place.said("--check", *options) == (0, [])
 
 
 def test_credentials_that_this_process_is_not_shown_are_not_missed(
-    words: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of some processes of a service, systemd tells the folder without showing it to them."""
-    folder = tmp_path / "credentials"
+    folder = place.folder / "credentials"
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
-    words += ["--worker=etcds://h1/uuidd", "--worker-user=u", "--worker-secret=s"]
+    words = ["--check", "--worker=etcds://h1/uuidd", "--worker-user=u", "--worker-secret=s"]
     words += ["--worker-ca=ca", "--worker-cert=cert", "--worker-key=key"]
-    assert main(words) == 0
+    assert place.said(*words) == (0, [])
     folder.mkdir()
-    assert told(capsys, *words) == [
-        f"--worker-ca: {folder}/ca cannot be read: No such file or directory"
-    ]
+    line = f"--worker-ca: {folder}/ca cannot be read: No such file or directory"
+    assert place.said(*words) == (1, [line])
 
 
 IN_THE_PAST = "--epoch 4102444800000: a Snowflake's 41 bits then hold times from 2100"
@@ -118,34 +106,29 @@ IN_THE_PAST = "--epoch 4102444800000: a Snowflake's 41 bits then hold times from
     ],
 )
 def test_wrong_options_are_told_in_a_line_by_a_check_and_by_a_start(
-    words: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    start: str,
-    option: str,
-    line: str,
+    place: Place, start: str, option: str, line: str
 ) -> None:
     """A service shows no usage, because its log is to have one line."""
-    checked, started = refused_by_both(capsys, tmp_path, [*words, *option.split()], start)
-    assert checked.startswith(line)
-    assert started.startswith(line)
+    for command in ("--check", start):
+        status, [told] = place.said(command, *option.split())
+        assert status == 1
+        assert told.startswith(line)
 
 
-def test_each_thing_that_is_wrong_has_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "s").write_text("")
-    wrong = ["--node=mac:none9", "--epoch=4102444800000", "--worker=0", f"--socket={tmp_path}/s"]
-    wrong += [f"--pid={tmp_path}/none/pid", f"--state={tmp_path}/state"]
-    lines = told(capsys, "--check", *wrong)
+def test_each_thing_that_is_wrong_has_a_line(place: Place) -> None:
+    folder = place.folder
+    (folder / "s").write_text("")
+    place.state.rmdir()
+    wrong = ["--node=mac:none9", "--epoch=4102444800000", "--worker=0", f"--pid={folder}/none/pid"]
+    status, lines = place.said("--check", *wrong)
     begins = (
         "--node 'mac:none9': there is no such interface",
         "--epoch 4102444800000: ",
-        f"{tmp_path}/s is not a socket;",
-        f"the pid file {tmp_path}/none/pid cannot be written: No such file or directory; name",
-        f"the state folder {tmp_path}/state does not exist; create it, or",
+        f"{folder}/s is not a socket;",
+        f"the pid file {folder}/none/pid cannot be written: No such file or directory; name",
+        f"the state folder {folder}/state does not exist; create it, or",
     )
-    assert len(lines) == len(begins)
+    assert (status, len(lines)) == (1, len(begins))
     assert all(line.startswith(begin) for line, begin in zip(lines, begins, strict=True))
 
 
@@ -220,9 +203,7 @@ class NoWatches:
     ids=["watches", "descriptors"],
 )
 def test_too_few_descriptors_are_told_by_a_check_and_by_a_start(
-    words: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    place: Place,
     monkeypatch: pytest.MonkeyPatch,
     module: ModuleType,
     name: str,
@@ -230,7 +211,7 @@ def test_too_few_descriptors_are_told_by_a_check_and_by_a_start(
     line: str,
 ) -> None:
     monkeypatch.setattr(module, name, value)
-    assert refused_by_both(capsys, tmp_path, words) == [line, line]
+    assert place.said("--check") == place.said("-F") == (1, [line])
 
 
 @pytest.mark.system

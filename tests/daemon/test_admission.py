@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.daemon.test_acceptor import Listener
 from tests.rig import Daemon
 from tests.tools import need, need_root
 from uuidd.server.admission import Admission
@@ -104,26 +104,17 @@ def test_a_connection_that_ends_makes_room(admission: Admission) -> None:
     assert (admission.open, admission.highest) == (4, 5)
 
 
-@pytest.fixture
-def listener() -> Iterator[socket.socket]:
-    """A listening socket without a file, so that any user can connect."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-        sock.bind(f"\0uuidd-test-{os.getpid()}")
-        sock.listen()
-        yield sock
-
-
-def test_a_peers_user_is_known(listener: socket.socket) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+def test_a_peers_user_is_known() -> None:
+    with Listener() as listener, socket.socket(socket.AF_UNIX) as caller:
         caller.connect(listener.getsockname())
         with listener.accept()[0] as accepted:
             assert peer_uid(accepted) == os.geteuid()
 
 
-def test_another_peers_user_is_known(listener: socket.socket) -> None:
+def test_another_peers_user_is_known() -> None:
     # Nobody else can become somebody else.
     need_root()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+    with Listener() as listener, socket.socket(socket.AF_UNIX) as caller:
         os.setegid(4242)
         os.seteuid(4343)
         try:

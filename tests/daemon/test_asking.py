@@ -6,17 +6,16 @@ import contextlib
 import errno
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from tests.client.fakes import Server
 from tests.client.raw import of_child
 from tests.daemon.test_listeners import connects
 from tests.rig import PATIENCE, until
@@ -38,28 +37,13 @@ def path() -> Iterator[Path]:
 def answering(path: Path, reply: bytes, *, uid: int | None = None) -> Iterator[None]:
     """Answer whatever is asked at *path* with *reply*, on a socket that *uid* made."""
     before = os.geteuid()
-    if uid is not None:
-        os.seteuid(uid)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        os.seteuid(before)
-
-        def serve() -> None:
-            while True:
-                try:
-                    sock, _ = listener.accept()
-                except OSError:
-                    return
-                with sock:
-                    sock.recv(16)
-                    sock.sendall(reply)
-
-        threading.Thread(target=serve, daemon=True).start()
+    with contextlib.ExitStack() as stack:
+        os.seteuid(before if uid is None else uid)
         try:
-            yield
+            stack.enter_context(Server(path, lambda _: reply))
         finally:
-            listener.shutdown(socket.SHUT_RDWR)
+            os.seteuid(before)
+        yield
 
 
 @pytest.mark.parametrize("told", ["0", "-1", "1", "", "abc", "99999999999", "\u0663"])

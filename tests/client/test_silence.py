@@ -212,7 +212,7 @@ def test_a_daemon_that_takes_the_place_of_a_listener_that_keeps_its_connections_
 def test_ids_of_the_fallback_are_told_once_to_a_daemon_that_answers_late(
     path: Path, asks: Makes
 ) -> None:
-    with Held(path, both) as held:
+    with Held(path, ONE) as held:
         found = asks(wait=SHORT)
         found.untold = 7
         assert not heard(found)
@@ -224,7 +224,7 @@ def test_ids_of_the_fallback_are_told_once_to_a_daemon_that_answers_late(
 def test_a_request_that_nobody_waits_for_tells_of_no_ids(path: Path, asks: Makes) -> None:
     """A daemon that hangs may be killed before it reads the request."""
     time, silence = Time(), Silence()
-    with Held(path, both) as held:
+    with Held(path, ONE) as held:
         found = asks(silence, clock=time)
         found.untold = 7
         silence.until = time.elapsed() + 1.0

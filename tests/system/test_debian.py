@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.rig import until
-from tests.system.booted import BUILDING, PROJECT, REPACK, Booted, LibuuidCaller, callers
+from tests.system.booted import BUILDING, OTHER_DAEMON, REPACK, LibuuidCaller, WithCheckout, callers
 from tests.tools import output, run
 
 pytestmark = pytest.mark.thorough
@@ -33,31 +31,12 @@ dpkg-deb --build /opt/newer /newer.deb
 """Builds the package, and makes a newer one."""
 
 
-class Debian(Booted):
+class Debian(WithCheckout):
     """A booted Debian with uuid-runtime, and with our package and a newer one to install."""
 
     def _install(self) -> None:
-        wheels = self._folder / "wheels"
-        python = os.readlink(self._root / "usr/bin/python3").removeprefix("python")
-        pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download")
-        chosen = ("--only-binary=:all:", f"--python-version={python}", f"--dest={wheels}")
-        locked = PROJECT / "systemd/debian/requirements.txt"
-        output(*pip, *chosen, "--require-hashes", "-r", locked, timeout=BUILDING)
-        output(*pip, *chosen, "hatchling>=1.25", timeout=BUILDING)
-        output("cp", "--archive", wheels, self.path("/wheels"), timeout=BUILDING)
-        self.path("/src").mkdir()
-        copy = "git ls-files -z | xargs -0 cp --parents --target-directory"
-        output("sh", "-euc", f"{copy} {self.path('/src')}", cwd=PROJECT)
+        super()._install()
         output(*self.words("bash", "-euc", REPACK + PREPARE), timeout=BUILDING)
-
-    def serves(self) -> bool:
-        """Whether our daemon answers a program inside, and all is well."""
-        done = self.tried("uuidctl", "status", "--check")
-        return done.returncode == 0 and "all is well" in done.stdout
-
-    def sh(self, commands: str) -> str:
-        """Return what shell commands, which have to succeed, say inside."""
-        return self.run("sh", "-euc", f"export DEBIAN_FRONTEND=noninteractive; {commands}")
 
 
 @pytest.fixture(scope="module", params=["bookworm", "trixie"])
@@ -144,6 +123,22 @@ def test_install_units_does_not_hide_the_units_of_the_package(installed: Debian)
     assert "/etc" not in installed.shown("FragmentPath")
 
 
+def test_the_metrics_unit_serves_metrics_and_sees_no_state(installed: Debian) -> None:
+    installed.sh("systemctl start uuidd-metrics.service")
+    script = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9755').read().decode())"
+    told = until(lambda: installed.tried("python3", "-c", script).stdout)
+    assert "\nuuidd_up 1.0\n" in told
+    pid = installed.shown("MainPID", "uuidd-metrics.service")
+    assert installed.tried("cat", f"/proc/{pid}/root/var/lib/uuidd/state").returncode == 1
+
+
+def test_an_upgrade_restarts_the_metrics_unit_if_it_runs(installed: Debian) -> None:
+    installed.sh("systemctl start uuidd-metrics.service")
+    before = installed.shown("MainPID", "uuidd-metrics.service")
+    installed.sh(f"dpkg --install {NEWER}")
+    assert installed.shown("MainPID", "uuidd-metrics.service") not in ("0", before)
+
+
 def test_an_upgrade_with_leases_out_is_not_noticed(installed: Debian, tmp_path: Path) -> None:
     before = installed.pid
     with callers(installed, tmp_path) as draw_on:
@@ -205,11 +200,7 @@ REFUSED = {
         "chown -R uuidd: /var/lib/uuidd",
     ),
     "another daemon": (
-        "systemctl stop uuidd.socket uuidd.service; systemd-run --quiet --unit=other"
-        " python3 -c 'import os, socket, time; s = socket.socket(socket.AF_UNIX);"
-        ' os.makedirs("/run/uuidd", exist_ok=True);'
-        ' os.path.exists(p := "/run/uuidd/request") and os.remove(p);'
-        " s.bind(p); s.listen(); time.sleep(1000)' && sleep 1",
+        f"systemctl stop uuidd.socket uuidd.service; {OTHER_DAEMON}",
         "another daemon serves /run/uuidd/request",
     ),
     "no space": (

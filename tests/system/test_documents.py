@@ -78,7 +78,7 @@ def test_each_alert_names_its_section_of_the_runbooks() -> None:
     sections = re.findall(r"^## (\w+)$", text("systemd/runbooks.md"), flags=re.MULTILINE)
     rules = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
     named = {rule["alert"]: rule["annotations"]["runbook_url"] for rule in rules}
-    at = "file:///usr/share/doc/uuidd-python/runbooks.md"
+    at = "file:///usr/share/doc/uuidd-python/systemd/runbooks.md"
     assert named == {name: f"{at}#{name.lower()}" for name in sections}
 
 

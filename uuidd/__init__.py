@@ -17,10 +17,11 @@ def version() -> str:
         return __version__
 
 
-def installing(extra: str) -> str:
-    """Return the command that installs an extra into the environment of this installation."""
+def installing(extra: str = "") -> str:
+    """Return the command that installs what uuidd needs, or what an extra needs, beside it."""
     # Not at the start: most programs need neither.
     import shlex
     import sys
 
-    return f"{shlex.quote(f'{sys.prefix}/bin/pip')} install 'uuidd[{extra}]'"
+    what = f"'uuidd[{extra}]'" if extra else "uuidd"
+    return f"{shlex.quote(f'{sys.prefix}/bin/pip')} install {what}"

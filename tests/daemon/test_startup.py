@@ -21,6 +21,7 @@ from tests.daemon.test_libuuid_clock import CLOCK_FILE, CLOCK_MARK
 from tests.daemon.test_statefile import STATE, kept
 from tests.rig import Daemon
 from tests.tools import in_private_mounts, output, refusal
+from uuidd import cli
 from uuidd.clock import Clock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
@@ -60,6 +61,17 @@ def begin(
 def keep(folder: Path, **changed: Any) -> None:
     """Leave a state with some *changed* fields, as the last run."""
     (folder / "state").write_bytes(encode(replace(STATE, **changed)))
+
+
+def test_a_start_without_a_package_of_the_daemons_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ifaddr", None)
+    words = ["-F", "-P", f"--socket={tmp_path}/s", f"--state={tmp_path}", "--node=mac"]
+    assert cli.main(words) == 1
+    assert capsys.readouterr().err == (
+        f"uuidd: this command needs the package ifaddr; run {sys.prefix}/bin/pip install uuidd\n"
+    )
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+import uuidd
 from uuidd.cli import arguments, background, logs, options
 from uuidd.output import Output, OutputError
 from uuidd.refused import Refused
@@ -40,6 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except Refused as error:
         _complain(str(error))
+        return 1
+    except ModuleNotFoundError as error:
+        # Where only the client is used, it may be installed without what the daemon needs.
+        _complain(f"this command needs the package {error.name}; run {uuidd.installing()}")
         return 1
     except (OutputError, OSError) as error:
         _complain(str(error))

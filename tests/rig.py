@@ -31,7 +31,7 @@ LOOK = 0.01
 """Seconds between two looks at whether something has happened in another process."""
 
 WATCHED = 2.0
-"""Seconds for which an idle daemon is watched: one that has just started would save many times."""
+"""Seconds for which an idle process is watched: one that has just started would save many times."""
 
 SEED = os.environ.setdefault("TEST_SEED", str(random.SystemRandom().getrandbits(32)))
 """By what tests choose random moments: another one in each run, unless the environment has it."""
@@ -57,6 +57,28 @@ def until(
         assert time.monotonic() < deadline, f"not seen in {seconds:g} s: {instead()}"
         pause.wait(LOOK)
     return found
+
+
+def sleeps(pid: int) -> int:
+    """Return how often the threads of a process have begun to sleep."""
+    return sum(
+        int(each.read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
+        for each in Path(f"/proc/{pid}/task").glob("*/status")
+    )
+
+
+def stays(look: Callable[[], object]) -> bool:
+    """Return whether *look* finds the same before and after a while.
+
+    It is watched up to three times. What happens once, such as the end of a save on a busy machine
+    or of a thread, is over then. What wakes a process again and again does so each time.
+    """
+    for _ in range(3):
+        before = look()
+        threading.Event().wait(WATCHED)
+        if look() == before:
+            return True
+    return False
 
 
 def ended(*words: str) -> tuple[int, str, str]:
@@ -141,25 +163,8 @@ class Daemon:
         return int(told.split("VmRSS:")[1].split()[0])
 
     def rests(self) -> bool:
-        """Return whether the daemon neither wakes up nor saves while it is watched.
-
-        It is watched up to three times. What happens once, such as the end of a save on a busy
-        machine or of a thread, is over then. What wakes it again and again does so each time.
-        """
-
-        def seen() -> tuple[int, int]:
-            sleeps = sum(
-                int(each.read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
-                for each in Path(f"/proc/{self.pid}/task").glob("*/status")
-            )
-            return sleeps, (self.state / "state").stat().st_mtime_ns
-
-        for _ in range(3):
-            before = seen()
-            threading.Event().wait(WATCHED)
-            if seen() == before:
-                return True
-        return False
+        """Return whether the daemon neither wakes up nor saves while it is watched."""
+        return stays(lambda: (sleeps(self.pid), (self.state / "state").stat().st_mtime_ns))
 
     def start(self) -> None:
         """Start the daemon, and wait until it has logged that it can be asked."""

@@ -10,20 +10,28 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.client.fakes import Server
-from tests.rig import PATIENCE, Daemon
+from tests.rig import PATIENCE, Daemon, sleeps, stays
 from uuidd_client.command import main
 
 pytestmark = pytest.mark.process
 
 
+class Serving(NamedTuple):
+    """A server of metrics that runs."""
+
+    url: str
+    pid: int
+
+
 @contextmanager
-def scraped(socket: Path, address: str = "127.0.0.1:0") -> Iterator[str]:
-    """Run the server for the daemon at *socket*, and yield its URL."""
+def scraped(socket: Path, address: str = "127.0.0.1:0") -> Iterator[Serving]:
+    """Run the server for the daemon at *socket*."""
     script = "import sys; from uuidd_client.command import main; sys.exit(main())"
     words = ["--socket", str(socket), "metrics", "--listen", address]
     server = subprocess.Popen(
@@ -34,7 +42,7 @@ def scraped(socket: Path, address: str = "127.0.0.1:0") -> Iterator[str]:
     )
     try:
         assert server.stdout is not None
-        yield server.stdout.readline().removeprefix("serving ").strip()
+        yield Serving(server.stdout.readline().removeprefix("serving ").strip(), server.pid)
     finally:
         # So that it ends in order, and tells what it has executed.
         server.send_signal(signal.SIGINT)
@@ -56,10 +64,10 @@ def fetched(url: str) -> str:
 
 
 def test_each_scrape_asks_the_daemon(capsys: pytest.CaptureFixture[str]) -> None:
-    with Daemon() as daemon, scraped(daemon.socket) as url:
+    with Daemon() as daemon, scraped(daemon.socket) as served:
         assert main(["--socket", str(daemon.socket), "metrics"]) == 0
         printed = samples(capsys.readouterr().out)
-        once, again = samples(fetched(url)), samples(fetched(url))
+        once, again = samples(fetched(served.url)), samples(fetched(served.url))
     assert printed.keys() == once.keys()
     assert once["uuidd_uptime_seconds"] < again["uuidd_uptime_seconds"]
     assert once["uuidd_up"] == 1
@@ -67,15 +75,15 @@ def test_each_scrape_asks_the_daemon(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
 def test_a_scrape_without_a_daemon_tells_just_that(tmp_path: Path, address: str) -> None:
-    with scraped(tmp_path / "none", address) as url:
-        assert samples(fetched(url)) == {"uuidd_up": 0}
+    with scraped(tmp_path / "none", address) as served:
+        assert samples(fetched(served.url)) == {"uuidd_up": 0}
 
 
 def test_an_address_that_is_in_use_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with scraped(tmp_path / "none") as url:
-        address = url.removeprefix("http://").removesuffix("/metrics")
+    with scraped(tmp_path / "none") as served:
+        address = served.url.removeprefix("http://").removesuffix("/metrics")
         assert main(["metrics", "--listen", address]) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"uuidctl: cannot listen at {address.replace(':', ' port ')}: Address already in use;"
@@ -100,5 +108,19 @@ def test_what_is_no_address_is_refused(word: str, capsys: pytest.CaptureFixture[
 
 
 def test_a_status_of_another_version_has_no_metrics(tmp_path: Path) -> None:
-    with Server(tmp_path / "s", {"version": "99"}), scraped(tmp_path / "s") as url:
-        assert fetched(url) == ""
+    with Server(tmp_path / "s", {"version": "99"}), scraped(tmp_path / "s") as served:
+        assert fetched(served.url) == ""
+
+
+def test_without_a_scrape_the_server_does_not_wake_up(tmp_path: Path) -> None:
+    with scraped(tmp_path / "none") as served:
+        fetched(served.url)
+        assert stays(lambda: sleeps(served.pid))
+
+
+def test_the_server_takes_less_than_40_mb() -> None:
+    with Daemon() as daemon, scraped(daemon.socket) as served:
+        for _ in range(20):
+            fetched(served.url)
+        told = Path(f"/proc/{served.pid}/status").read_text()
+    assert int(told.split("VmHWM:")[1].split()[0]) * 1024 < 40_000_000

@@ -295,18 +295,27 @@ async def test_room_is_made_until_both_users_have_as_many() -> None:
 
 
 async def test_past_the_limit_rpc_is_told_why() -> None:
-    async with serving(connections=2) as served:
-        async with served.connect() as one, served.connect() as two, served.connect() as three:
+    async with serving(connections=1) as served:
+        async with served.connect() as one, served.connect() as two:
             await one.call("status")
-            await two.call("status")
-            reply = await three.call("take", "utc", 1, msgid=99)
+            reply = await two.call("take", "utc", 1, msgid=99)
             assert reply.msgid == 99
             assert reply.error == (
-                "busy: 2 connections are open, the most there may be; try again later"
+                "busy: 1 connections are open, the most there may be; try again later"
             )
-            assert await three.rest() == b""
+            assert await two.rest() == b""
             assert (await one.call("status")).result["connections_rejected"] == 1
         assert served.inside.service.rpc.refused == {"connections": 1}
+
+
+async def test_the_daemons_own_user_can_ask_when_it_has_all_connections() -> None:
+    """One of its own makes room."""
+    async with serving(connections=2) as served, served.connect() as one, served.connect() as two:
+        await one.call("status")
+        await two.call("status")
+        async with served.connect() as three:
+            assert (await three.call("status")).error is None
+        assert served.inside.service.rpc.refused == {"made_room": 1}
 
 
 @pytest.mark.parametrize(("asked", "end"), [(b"\x04" + pack("=i", 1), 1), (b"", 5)])

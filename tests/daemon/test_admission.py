@@ -66,7 +66,16 @@ def test_the_user_with_the_most_may_lose_connections(admission: Admission) -> No
     assert admission.largest(USER) == (0, 1)
     admission.leave(0)
     enter(admission, USER)
-    assert admission.largest(USER) == (0, 0)
+    assert admission.largest(USER) == (USER, 0)
+
+
+@pytest.mark.parametrize("uid", [0, OWN])
+@pytest.mark.parametrize("others", [(), (USER, USER, OTHER)], ids=["alone", "with others"])
+def test_root_and_the_daemons_user_make_room_for_themselves(
+    admission: Admission, uid: int, others: tuple[int, ...]
+) -> None:
+    enter(admission, *others, *[uid] * (5 - len(others)))
+    assert admission.largest(uid) == (uid, 1)
 
 
 @pytest.mark.parametrize("uid", [0, OWN])

@@ -49,7 +49,7 @@ exec chroot --userspec="$user" "$root" env -i "$@"
 """
 
 
-EXTRAS = ("etcd", "zookeeper", "postgresql")
+EXTRAS = ("etcd", "zookeeper", "postgresql", "metrics")
 """Those that the Dockerfile installs."""
 
 
@@ -189,6 +189,17 @@ class Volumes:
         return Client(self.socket, fallback=False)
 
 
+def end(process: subprocess.Popen[Any]) -> None:
+    """End a process that ``Image.run`` has the words of, and all that is in its container."""
+    # With the first process of a pid namespace the kernel ends all others. unshare's own
+    # --kill-child does not reach one that has changed its user.
+    with contextlib.suppress(ProcessLookupError):
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+    process.kill()
+    process.wait(PATIENCE)
+
+
 class Started:
     """A daemon in a container, which *command* starts, for as long as the context lasts."""
 
@@ -212,14 +223,7 @@ class Started:
 
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
-            # With the first process of a pid namespace the kernel ends all others. unshare's
-            # own --kill-child does not reach one that has changed its user.
-            unshare = self._process.pid
-            with contextlib.suppress(ProcessLookupError):
-                for child in Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split():
-                    os.kill(int(child), signal.SIGKILL)
-            self._process.kill()
-            self._process.wait(PATIENCE)
+            end(self._process)
 
     def log(self) -> str:
         """Return what it has logged."""

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
+import kubernetes_validate
 import pytest
 import yaml
 
-from tests.rig import until
-from tests.system.image import PROJECT, SOCKETS, STATE, Image, Started, Volumes
+from tests.client.test_scrape import fetched
+from tests.rig import Connection, until
+from tests.system.image import PROJECT, SOCKETS, STATE, Image, Started, Volumes, end
 from tests.tools import need, output, run
+from uuidd.privileges import User, acting_as
 
 pytestmark = pytest.mark.thorough
 
@@ -120,11 +125,41 @@ def test_readiness_is_whether_all_kinds_are_served(image: Image, volumes: Volume
     assert run(*ready).returncode == 0
 
 
+@pytest.mark.parametrize(("uid", "most"), [(UID, 16), (10002, 15)], ids=["its own", "another"])
+def test_the_container_is_healthy_when_a_user_has_all_connections(
+    image: Image, volumes: Volumes, monkeypatch: pytest.MonkeyPatch, uid: int, most: int
+) -> None:
+    # That user need not see the folders above.
+    monkeypatch.chdir(volumes.sockets)
+    limited = image.run(volumes, *image.command, "--max-connections=16")
+    with Started(volumes, limited), contextlib.ExitStack() as connections:
+        with acting_as(User("any", uid, uid)):
+            for _ in range(most):
+                connections.enter_context(Connection(Path("request"))).call("status")
+        done = run(*image.run(volumes, *image.config["Healthcheck"]["Test"][1:]))
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.usefixtures("daemon")
 def test_metrics_come_from_the_image(image: Image, volumes: Volumes) -> None:
     done = run(*image.run(volumes, "uuidctl", "metrics"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "uuidd_saves_failing 0.0" in done.stdout
+
+
+@pytest.mark.usefixtures("daemon")
+def test_metrics_are_served_from_the_image(image: Image, volumes: Volumes) -> None:
+    """As the daemon set's container does, but at a free port of this host."""
+    [*words, _] = daemon_set()["containers"][1]["command"]
+    served = image.run(volumes, *words, "127.0.0.1:0", read_only_sockets=True)
+    server = subprocess.Popen(served, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = server.stdout.readline().removeprefix("serving ").strip()
+        assert "\nuuidd_up 1.0\n" in fetched(url)
+    finally:
+        end(server)
+        server.communicate()
 
 
 @pytest.mark.parametrize(
@@ -242,6 +277,14 @@ PROBES: dict[Callable[[], dict[str, Any]] | None, set[str]] = {
     None: set(),
 }
 """Which probes a daemon has, and what is none."""
+
+
+@pytest.mark.parametrize("name", ["daemonset.yaml", "sidecar.yaml"])
+@pytest.mark.parametrize("version", ["1.29", "1.35"])
+def test_the_schemas_of_kubernetes_have_nothing_to_say(name: str, version: str) -> None:
+    """Of the first with native sidecars, and of a new one. An unknown field is an error."""
+    for manifest in manifests(name):
+        kubernetes_validate.validate(manifest, version, strict=True)
 
 
 @pytest.mark.parametrize("pod", [daemon_set, sidecar])

@@ -10,7 +10,8 @@ Theory of operation
 3. Before that, the Evictor tries to make room. It closes connections that have sent nothing for as
    long as a request may take, wherever they or their user are at a limit.
 4. If there are none, and all connections are taken, it closes some of the user who has the most, so
-   that a few users together cannot shut out all others for good.
+   that a few users together cannot shut out all others for good. Root and the daemon's own user
+   make room for themselves too, so that they can always ask.
 """
 
 from __future__ import annotations
@@ -74,12 +75,18 @@ class Admission:
         """Return the user with the most connections, and how many of them may make room for *uid*.
 
         None unless there is a ``lack`` of connections for *uid*. The user keeps as many as *uid*
-        then has; otherwise the two would close each other's connections for ever.
+        then has; otherwise the two would close each other's connections for ever. A trusted user
+        for whom there is no such user gives up one of its own, but not its only one.
         """
         if not self.lack(uid):
             return uid, 0
+        own = self._by_uid.get(uid, 0)
         largest = max(self._by_uid, key=self._by_uid.__getitem__)
-        return largest, max(0, self._by_uid[largest] - self._by_uid.get(uid, 0) - 1)
+        surplus = self._by_uid[largest] - own - 1
+        if surplus > 0:
+            return largest, surplus
+        # Or a health check would take a daemon for dead when its user has all connections.
+        return uid, int(own > 1 and uid in self.trusted)
 
     def enter(self, uid: int) -> None:
         """Count a new connection of *uid*, for which there is room."""

@@ -194,6 +194,35 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(
     assert everything(tmp_path) == before
 
 
+def test_a_full_disk_leaves_nothing_half_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, last = Path.write_text, tmp_path / FILES["default"]
+
+    def full(path: Path, text: str) -> int:
+        if path.parent == last.parent:
+            raise OSError(28, "No space left on device")
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert refusal(put, tmp_path) == f"{last} cannot be changed: No space left on device"
+    assert everything(tmp_path) == {}
+
+
+def test_without_systemd_the_command_says_how_to_start_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(installing, "systemd_version", lambda: 0)
+    # Or a failure would change this host.
+    monkeypatch.setattr(installing, "install", lambda *_, **__: [])
+    assert main(["install-units"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "uuidd: there is no systemd here, for which this installs units; start the daemon with:"
+        " uuidd --user nobody (with --prefix, units are installed for another system)\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "place", "why"),
     [([], "etc", "Not a directory"), (["--undo"], FILES["uuidd.service"], "Is a directory")],

@@ -283,7 +283,7 @@ PROBES: dict[Callable[[], dict[str, Any]] | None, set[str]] = {
 @pytest.mark.parametrize("version", ["1.29", "1.35"])
 def test_the_schemas_of_kubernetes_have_nothing_to_say(name: str, version: str) -> None:
     """Of the first with native sidecars, and of a new one. An unknown field is an error."""
-    for manifest in manifests(name):
+    for manifest in [*manifests(name), consumer()]:
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
@@ -339,11 +339,17 @@ def test_the_daemon_set_keeps_socket_and_state_on_the_node() -> None:
     assert daemons["spec"]["updateStrategy"]["rollingUpdate"]["maxSurge"] == 0
 
 
-def test_the_daemon_sets_consumer_finds_its_socket() -> None:
+def consumer() -> dict[str, Any]:
+    """Return the pod that the daemon set's comment shows."""
     _, snippet = (MANIFESTS / "daemonset.yaml").read_text().split(CONSUMER_HEADING)
     # Its indentation is what is left.
     lines = [line.removeprefix("#").removeprefix(" ") for line in snippet.splitlines()]
-    pod = yaml.safe_load("\n".join(lines))["spec"]
+    found: dict[str, Any] = yaml.safe_load("\n".join(lines))
+    return found
+
+
+def test_the_daemon_sets_consumer_finds_its_socket() -> None:
+    pod = consumer()["spec"]
     [app] = pod["containers"]
     assert sources(pod)["uuidd"] == sources(daemon_set())["socket"]
     assert app["volumeMounts"] == [{"name": "uuidd", "mountPath": SOCKETS, "readOnly": True}]

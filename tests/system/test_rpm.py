@@ -44,6 +44,7 @@ def rpm() -> Iterator[Rpm]:
 def fresh(rpm: Rpm) -> Iterator[Rpm]:
     yield rpm
     rpm.tried("sh", "-c", "systemctl stop other; rpm --erase uuidd-python; rm -rf /var/lib/uuidd")
+    rpm.tried("umount", "/usr/lib/uuidd-python")
 
 
 @pytest.fixture
@@ -101,6 +102,10 @@ REFUSED = {
         "chown -R uuidd: /var/lib/uuidd",
     ),
     "another daemon": (OTHER_DAEMON, "another daemon serves /run/uuidd/request"),
+    "no space": (
+        "mkdir -p /usr/lib/uuidd-python && mount -t tmpfs -o size=200k none /usr/lib/uuidd-python",
+        "more space on the /usr/lib/uuidd-python filesystem",
+    ),
 }
 """Why an installation is refused: what brings the system there, and what the line names."""
 
@@ -112,7 +117,8 @@ def test_a_refused_installation_leaves_nothing_behind(fresh: Rpm, why: str) -> N
     done = fresh.tried("sh", "-c", INSTALL)
     assert done.returncode != 0
     assert sum(line in said for said in done.stderr.splitlines()) == 1, done.stderr
-    assert not fresh.path("/usr/lib/uuidd-python").exists()
+    assert fresh.sh("ls /usr/lib/uuidd-python || true") == ""
+    assert not fresh.path("/usr/lib/systemd/system/uuidd.socket").exists()
 
 
 def test_without_systemd_the_package_says_how_to_start(fresh: Rpm) -> None:

@@ -124,6 +124,11 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_args(argv)
     if given.undo:
         lines, then = undo(given.prefix), NEXT_UNDONE
+    elif given.prefix == Path("/") and not systemd_version():
+        raise Refused(
+            "there is no systemd here, for which this installs units; start the daemon with: uuidd"
+            " --user nobody (with --prefix, units are installed for another system)"
+        )
     else:
         then = NEXT_AGAIN if _is_installed(given.prefix) else NEXT
         lines = install(given.prefix, coordinator=given.coordinator, systemd=systemd_version())
@@ -185,7 +190,17 @@ def install(
         wanted.append("kernel-log.conf")
     if coordinator:
         wanted.append("coordinator.conf")
-    files = [_put(name, prefix / PLACES[name], program) for name in wanted]
+    paths = {name: prefix / PLACES[name] for name in wanted}
+    with contextlib.ExitStack() as left:
+        # All of them before the first is put in place: on a full disk none is.
+        for name, path in paths.items():
+            with _changing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                left.callback(_new(path).unlink, missing_ok=True)
+                _new(path).write_text(_text(name).replace(BIN, os.fspath(program)))
+                # Whatever the umask: the daemon reads its defaults as a user of its own.
+                _new(path).chmod(0o644)
+        files = [_put(name, path) for name, path in paths.items()]
     return [*files, *link(prefix, program.parents[1])]
 
 
@@ -202,13 +217,11 @@ def _changing(path: Path) -> Iterator[None]:
         raise Refused(f"{path} cannot be changed: {error.strerror}") from error
 
 
-def _put(name: str, path: Path, program: Path) -> str:
+def _put(name: str, path: Path) -> str:
     if name == KEPT and path.exists():
         return f"kept {path}, which exists already"
-    new = path.with_name(path.name + ".new")
     said = f"installed {path}"
     with _changing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         if os.path.lexists(path) and not _is_ours(name, path):
             if os.path.lexists(_saved(path)):
                 # Of a changed version of ours nothing has to be kept, but of what it replaced.
@@ -216,13 +229,7 @@ def _put(name: str, path: Path, program: Path) -> str:
             else:
                 path.rename(_saved(path))
                 said += f"; the earlier file is now {_saved(path)}"
-        try:
-            new.write_text(_text(name).replace(BIN, os.fspath(program)))
-            # Whatever the umask: the daemon reads its defaults as a user of its own.
-            new.chmod(0o644)
-            new.rename(path)
-        finally:
-            new.unlink(missing_ok=True)
+        _new(path).rename(path)
     return said
 
 
@@ -249,6 +256,11 @@ def _take(prefix: Path) -> Iterator[str]:
         folder = prefix / f"{FILES[name]}.d"
         for path in sorted(set(folder.glob("*.conf")) - ours):
             yield f"kept {path}, a drop-in of yours, which util-linux's {name} would obey too"
+
+
+def _new(path: Path) -> Path:
+    """Where the new file is until it is put in place."""
+    return path.with_name(path.name + ".new")
 
 
 def _saved(path: Path) -> Path:

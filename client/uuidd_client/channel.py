@@ -40,7 +40,6 @@ from __future__ import annotations
 import _thread
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 
 from uuidd.core.ids.kinds import KINDS, PLACES, TIMES
@@ -473,8 +472,11 @@ class Channel:
             self._lock.release()
         try:
             self._enter(waiting)
-            with closing(self._connect(self._silence)) as other:
+            other = self._connect(self._silence)
+            try:
                 return other.take(timeline, size, wait=True)
+            finally:
+                other.close()
         finally:
             try:  # noqa: SIM105  (as in in_turn)
                 waiting.release()

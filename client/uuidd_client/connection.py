@@ -24,7 +24,6 @@ from __future__ import annotations
 import _socket
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from struct import Struct
 
@@ -136,9 +135,11 @@ class Stream(_socket.socket):
         if not self.alive[0]:
             # The parent takes the answer, so the child would wait for its whole time-out.
             raise Over
-        with suppress(BlockingIOError, TimeoutError):
+        try:  # noqa: SIM105  (as in life.py)
             # Waits, but leaves the bytes there.
             self.recv(1, _socket.MSG_PEEK)
+        except (BlockingIOError, TimeoutError):
+            pass
 
     def is_quiet(self) -> bool:
         """Whether nothing has come: no byte, no end of file and no error. Does not wait."""
@@ -285,8 +286,10 @@ class Connection:
         """Tell the daemon that ids of a lease are made, if it can be told without waiting."""
         if not self._is_silent:
             self._deadline = 0.0
-            with suppress(DaemonUnavailable):
+            try:  # noqa: SIM105  (as in life.py)
                 self._ask(rpc.pack_notification(methods.IN_USE, []), lambda _: True)
+            except DaemonUnavailable:
+                pass
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -402,7 +405,7 @@ class Connection:
                     raise BlockingIOError
                 more, passed = sock.receive(65536, max(left, 0.0))
                 for descriptor in passed:
-                    page = page_of(descriptor)
+                    page = page_of(descriptor, self._life.page)
                     if page is not None:
                         # Without one there are blocks.
                         self.page = page

@@ -8,7 +8,7 @@ is an error if it cannot be.
 from __future__ import annotations
 
 import os
-import warnings
+from _warnings import warn  # As in notices.py.
 from types import ModuleType
 
 from uuidd import __version__
@@ -41,7 +41,7 @@ def _load() -> ModuleType | None:
                 " C compiler, or unset UUIDD_EXTENSION"
             ) from None
         if not absent:
-            warnings.warn(
+            warn(
                 f"{problem}; ids are made in Python, which takes longer: install uuidd again, or"
                 " set UUIDD_EXTENSION=off",
                 RuntimeWarning,

@@ -11,7 +11,6 @@ import fcntl
 import mmap
 import os
 import sys
-import weakref
 
 from uuidd.core.ids.places import Origin
 from uuidd.core.timeline.page import (
@@ -70,8 +69,9 @@ class _Mapping(mmap.mmap):
 class Page:
     """The page of one daemon process, as a client reads it; *words* are its words of 64 bits.
 
-    *clones* is the one that counts the clones of the machine. Raises PageError if *descriptor* is
-    not a page. The descriptor stays the caller's.
+    *clones* is the one that counts the clones of the machine. *identity* is the device and the
+    inode of their memory. Raises PageError if *descriptor* is not a page. The descriptor stays the
+    caller's.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -89,7 +89,8 @@ class Page:
             memory = _Mapping(descriptor, PAGE_BYTES, mmap.MAP_SHARED, mmap.PROT_READ)
         except OSError as error:
             raise PageError(f"it cannot be mapped: {error.strerror}") from error
-        memory.number, memory.identity = number, (found.st_dev, found.st_ino)
+        self.identity = found.st_dev, found.st_ino
+        memory.number, memory.identity = number, self.identity
         self.words = memoryview(memory).cast("Q")
         self.clones = self.words[EPOCH_AT : EPOCH_AT + 1]
         if self.words[MAGIC_AT] != PAGE_MAGIC:
@@ -103,20 +104,17 @@ def _next_number(descriptor: int) -> int:
     return number
 
 
-_pages: weakref.WeakValueDictionary[tuple[int, int], Page] = weakref.WeakValueDictionary()
-"""The pages that are in use, by the device and the inode of their memory."""
-
-
-def page_of(descriptor: int) -> Page | None:
+def page_of(descriptor: int, known: Page | None) -> Page | None:
     """Return the page of a *descriptor*, None if it is that of something else; then close it.
 
-    The connections of a process to one daemon share a page, because each mapping costs a
-    descriptor.
+    If it is that of the *known* page, this is returned: each mapping costs a descriptor, so the
+    connections of a process to one daemon share a page.
     """
     try:
         found = os.fstat(descriptor)
-        identity = found.st_dev, found.st_ino
-        return _pages.get(identity) or _pages.setdefault(identity, Page(descriptor))
+        if known is not None and known.identity == (found.st_dev, found.st_ino):
+            return known
+        return Page(descriptor)
     except PageError:
         return None
     finally:

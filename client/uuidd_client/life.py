@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import mmap
 import os
-from contextlib import suppress
 
 from uuidd.core.typed import TYPE_CHECKING, NamedTuple
 
@@ -81,9 +80,11 @@ class Life:
 
     def __init__(self, page: Page | None = None) -> None:
         memory = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        # On an older kernel only the forks by Python's own calls are noticed, see below.
-        with suppress(OSError):
+        try:  # noqa: SIM105  (contextlib, which nothing else here needs, takes longer to import)
             memory.madvise(MADV_WIPEONFORK)
+        except OSError:
+            # On an older kernel only the forks by Python's own calls are noticed, see below.
+            pass
         self.alive = memoryview(memory).cast("Q")[0:1]
         self.alive[0] = 1
         self.pid = os.getpid()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
+from _warnings import warn
 from collections import deque
 
 from uuidd.core.typed import NamedTuple
@@ -155,7 +155,7 @@ def _warn(unavailable: DaemonUnavailable) -> None:
     _warned_in = os.getpid()
     text = f"{unavailable}; ids are made in this process, and are not marked safe, until it answers"
     if sys.version_info >= (3, 12):
-        warnings.warn(text, RuntimeWarning, skip_file_prefixes=(_PACKAGE,))
+        warn(text, RuntimeWarning, skip_file_prefixes=(_PACKAGE,))
     else:
         # It cannot name the line of the program, which is above a varying number of our own.
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        warn(text, RuntimeWarning, stacklevel=2)

@@ -508,9 +508,8 @@ def test_a_lease_without_its_page_is_given_back(path: Path, lanes: Lanes, number
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_lease_leaves_no_passed_descriptor_open(path: Path, lanes: Lanes, number: int) -> None:
-    page = page_of(os.dup(lanes.fd))
     with leasing(path, lanes) as (_, found):
-        found.take("utc", 1)
+        page = found.lease().page
         before = len(os.listdir("/proc/self/fd"))
         lanes.passed *= number
         holding = found.lease()
@@ -840,11 +839,16 @@ def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
     output(sys.executable, "-c", program)
 
 
-def test_all_connections_to_one_daemon_share_its_page(lanes: Lanes) -> None:
+def test_all_connections_to_one_daemon_share_its_page(path: Path, lanes: Lanes) -> None:
+    life = Life()
+    with leasing(path, lanes), connect(path, life=life) as one, connect(path, life=life) as two:
+        assert one.lease().page is two.lease().page
+
+
+def test_a_page_that_is_not_the_known_one_is_mapped(lanes: Lanes) -> None:
     other = Lanes()
-    found = [page_of(os.dup(fd)) for fd in (lanes.fd, other.fd, lanes.fd)]
-    assert found[0] is found[2] is not found[1]
-    assert None not in found
+    found = page_of(os.dup(other.fd), lanes.page)
+    assert found not in (None, lanes.page)
     other.close()
 
 

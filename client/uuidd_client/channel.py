@@ -152,7 +152,7 @@ class Channel:
         self._owner = 0
         self._waiting: dict[str, _thread.RLock] = {}
         self._silence = Silence(always=not self._fall_back)
-        self.connection = self._connect(self._silence)
+        self.connection = self._connect()
         self._lease: Lease | None = None
         # None until the first request: a program that makes a few ids leaves the lanes to others.
         self._ask_at: float | None = None
@@ -335,7 +335,7 @@ class Channel:
             # The page of a daemon that has ended stays as it was.
             if lease.ended or lease.page is not self.connection.page:
                 self._lease = None
-                self._notices_of(supply.timeline).lease_ended()
+                self._notices_of(supply.timeline).of_lease("the lease has ended")
             return False
         times = TIMES[supply.kind]
         begin = max(lease.begin, times.epoch)
@@ -369,7 +369,7 @@ class Channel:
                 return None
             self._lease = lease
             self._stats = self._stats.plus(leases=1)
-            self._notices_of("utc").leased(lease.lane)
+            self._notices_of("utc").of_lease(f"lane {lease.lane} was leased")
         return self._lease
 
     def _tell(self, lease: Lease, now: int) -> None:
@@ -401,7 +401,7 @@ class Channel:
             # Or if only that of the daemon was set back, for example in a container.
             went_back = now < used or (end <= used and tries >= MOST_TRIES)
         else:
-            went_back = supply.leads(end)
+            went_back = supply.leads(end, used)
         if went_back:
             if self._lease is not None:
                 # Its ticks up to what was used are used, and the next cutter does not know that.
@@ -472,7 +472,7 @@ class Channel:
             self._lock.release()
         try:
             self._enter(waiting)
-            other = self._connect(self._silence)
+            other = self._connect()
             try:
                 return other.take(timeline, size, wait=True)
             finally:
@@ -503,8 +503,10 @@ class Channel:
         """Return the error of a daemon that is not usable."""
         return DaemonUnavailable(self._path, f"an unusable answer: {cause}", "unusable")
 
-    def _connect(self, silence: Silence) -> Connection:
-        return Connection(self._path, self._timeout, silence, clock=self._clock, life=self._life)
+    def _connect(self) -> Connection:
+        return Connection(
+            self._path, self._timeout, self._silence, clock=self._clock, life=self._life
+        )
 
     def _notices_of(self, timeline: str) -> Notices:
         found = self._notices.get(timeline)
@@ -560,9 +562,9 @@ class _Supply:
         before, self.counted = self.counted, used
         return used - before
 
-    def leads(self, end: int, used: int | None = None) -> bool:
-        """Whether ids have led by more than an hour what ends at *end*: a clock was wrong then."""
-        return (self.cutter.used if used is None else used) - end > self._most_lead
+    def leads(self, end: int, used: int) -> bool:
+        """Whether *used* leads *end* by more than an hour: a clock was wrong then."""
+        return used - end > self._most_lead
 
     def size(self, now: int, needed: int, age: int) -> int:
         """Return how many ticks to ask for at *now*, where *needed* would do; *age* is max_age.

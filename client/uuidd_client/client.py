@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import types
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -246,12 +245,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: types.TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+
+# What warnings.warn is. A program that is never warned need not import the rest of warnings.
 from _warnings import warn
 from collections import deque
 
@@ -102,13 +104,9 @@ class Notices:
             line = f"uuidd at {path} answers again for {self._ids}, after {self._lasted:.1f} s"
             self.pending.append((INFO, line))
 
-    def leased(self, lane: int) -> None:
-        """Note that a lane was leased."""
-        self.pending.append((DEBUG, f"lane {lane} was leased"))
-
-    def lease_ended(self) -> None:
-        """Note that the daemon has ended the lease, or has itself ended."""
-        self.pending.append((DEBUG, "the lease has ended"))
+    def of_lease(self, line: str) -> None:
+        """Note a line about a lease."""
+        self.pending.append((DEBUG, line))
 
     def tell(self) -> None:
         """Log, and warn of the first error of a process with a fallback. Hold no lock."""

@@ -16,11 +16,6 @@ YEAR = 3e7
 """The longest time-out, in seconds: Python's own time-outs overflow at some 292 years."""
 
 
-def pause(seconds: float) -> None:
-    """Wait *seconds*. Under libfaketime the system call of ``time.sleep`` may fail."""
-    select.select([], [], [], seconds)
-
-
 class ClientClock:
     """The time that a client reads and waits for: that of the system, unless a test overrides it.
 
@@ -34,8 +29,9 @@ class ClientClock:
     utc_ns: Callable[[], int] = staticmethod(partial(time.clock_gettime_ns, time.CLOCK_REALTIME))
     """Nanoseconds of UTC since 1970."""
 
-    pause: Callable[[float], None] = staticmethod(pause)
-    """Waits so many seconds."""
+    def pause(self, seconds: float) -> None:
+        """Wait *seconds*. Under libfaketime the system call of ``time.sleep`` may fail."""
+        select.select([], [], [], seconds)
 
     def utc_tick(self) -> int:
         """Return the tick that UTC is in."""

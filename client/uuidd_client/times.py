@@ -402,21 +402,13 @@ class _Type(NamedTuple):
     to_int: Callable[[Any], int]
 
 
-def _uuid(value: int) -> UUID:
-    return UUID(int=value)
-
-
-def _int(value: int) -> int:
-    return value
-
-
-_UUID = _Type(UUID, _uuid, lambda id: id.int)
+_UUID = _Type(UUID, lambda bits: UUID(int=bits), lambda id: id.int)
 
 _TYPES = {
     kind: {
         "uuid": _UUID,
         "text": _Type(str, form.to_text, form.from_text),
-        "int": _Type(int, _int, _int),
+        "int": _Type(int, int, int),
     }[KINDS[kind].forms[0]]
     for kind, form in TIMED_FORMATS.items()
 } | {"cassandra": _UUID}

@@ -3,7 +3,8 @@
 A test is of the *quick* tier unless it, its file or its folder has another mark: it starts no
 process, and it fails if it does.
 
-Hypothesis profiles: ``dev`` draws other examples each time, ``ci`` the same, ``thorough`` many.
+Hypothesis profiles: ``dev`` draws other examples each time, ``ci`` the same, ``thorough`` and
+``fuzzing`` many, which ``--hypothesis-seed`` selects.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from uuidd_client import extension
 
 settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=400)
+# hypothesis would take no seed in these if CI is set.
+for profile, examples in (("thorough", 400), ("fuzzing", 100)):
+    settings.register_profile(profile, deadline=None, max_examples=examples, derandomize=False)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # For clients that are told no other, here and in the processes that tests start: a daemon on a busy

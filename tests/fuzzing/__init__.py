@@ -1,11 +1,16 @@
-"""A fuzzer of all that reads what others send or leave behind. Run ``python -m tests.fuzzing``.
+"""Fuzz all that reads what others send or leave behind: ``python -m tests.fuzzing``.
 
-Theory of operation
-
-1. A *target* takes any bytes, hands them to the code, and names what came of it: ``ok``, or a named
-   error. Any other exception, a property that does not hold, a hang, or memory without bound is a
-   failure.
-2. Inputs are mutations of a small corpus of valid messages: of their bytes, and of the values that
-   they are made of. They repeat with the seed. The order in which trio's tasks run does not.
-3. A failure is shrunk to the smallest input that fails the same way.
+1. A reader takes any bytes, hands them to the code, and returns the outcome: ``ok``, or the name of
+   an expected error. Any other exception, an assertion, a hang, or memory without bound is a
+   failure. A daemon's life is judged by what each of its callers gets.
+2. hypothesis changes the bytes of a corpus of messages, and the values in them. It repeats the
+   inputs of a seed, prints the smallest input that fails, and tries that first in the next run.
 """
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+FEW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+MANY = settings(FEW, max_examples=3 * FEW.max_examples)

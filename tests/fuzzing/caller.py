@@ -6,14 +6,14 @@ import contextlib
 import os
 import socket
 import struct
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import msgpack
 
 from tests.daemon.fakes import request
 from tests.fuzzing.given_out import GivenOut
-from tests.fuzzing.scripts import Ending, Script
-from tests.fuzzing.target import Broken, require
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 
@@ -22,6 +22,23 @@ PING = 0xFFFF_FFF0
 
 ERRORS = {"unavailable", "no_worker_id", "busy"}
 """What may be answered to a request that is right."""
+
+
+class Ending(Enum):
+    """What a caller does after its last piece."""
+
+    SHUT = "says that no more comes, and reads to the end"
+    GO = "closes at once, and reads nothing"
+    STAY = "says nothing more, and stays"
+    DEAF = "says that no more comes, and reads a second later"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one caller sends, and what it does then."""
+
+    ending: Ending
+    pieces: list[bytes]
 
 
 class Caller:
@@ -114,7 +131,7 @@ class Caller:
         self._sock.close()
 
     def judge(self, given_out: GivenOut, *, rejected: bool) -> str:
-        """Return the outcome, and note blocks in *given_out*. Raises Broken for a wrong answer.
+        """Return the outcome, and note blocks in *given_out*. Fails for a wrong answer.
 
         *rejected*: the daemon may have answered that a limit is reached.
         """
@@ -124,14 +141,15 @@ class Caller:
         if not sent and self._pinged:
             return self._judge_silent(given_out, rejected)
         if not sent or sent[0] not in (*LIBUUID_FIRST, *RPC_FIRST):
-            require(not got, "what is in no dialect is not answered")
+            assert not got, "what is in no dialect is not answered"
             return "closed"
         if sent[0] in LIBUUID_FIRST:
             return self._judge_libuuid(sent, got, given_out, rejected)
         asked, _, malformed = self._asked()
         replies = self._replies()
         if self._pinged:
-            require(bool(replies) and replies[-1][1] == PING, "an open connection is answered")
+            assert replies, "an open connection is answered"
+            assert replies[-1][1] == PING, "an open connection is answered"
             if rejected and _is_busy(replies[-1]):
                 return "rejected"
             given_out.make("v4", replies.pop()[3])
@@ -140,12 +158,12 @@ class Caller:
             return "rejected"
         told = {"MalformedError"} if malformed else set()
         if malformed is not None and malformed.msgid is not None:
-            require(len(replies) > len(wanting), "what cannot be read is answered")
+            assert len(replies) > len(wanting), "what cannot be read is answered"
             _, msgid, error, _ = replies.pop()
-            require(msgid == malformed.msgid, "what cannot be read is answered last")
-            require(_code(error) == "bad_params", "what is wrong is told")
+            assert msgid == malformed.msgid, "what cannot be read is answered last"
+            assert _code(error) == "bad_params", "what is wrong is told"
             told.add("told")
-        require(len(replies) == len(wanting), "each request is answered once")
+        assert len(replies) == len(wanting), "each request is answered once"
         for each, reply in zip(wanting, replies, strict=True):
             told.add(_judge(each, reply, given_out))
         return "+".join(sorted(told)) or "unanswered"
@@ -154,7 +172,8 @@ class Caller:
         replies = self._replies()
         if rejected and (not replies or _is_busy(replies[0])):
             return "rejected"
-        require(len(replies) == 1 and replies[0][1] == PING, "one long silent is answered")
+        assert len(replies) == 1, "one long silent is answered"
+        assert replies[0][1] == PING, "one long silent is answered"
         given_out.make("v4", replies[0][3])
         return "silent"
 
@@ -179,42 +198,44 @@ class Caller:
         found: list[list[Any]] = []
         try:
             for reply in unpacker:
-                require(type(reply) is list and len(reply) == 4, "a reply has four items")
-                require(reply[0] == 1 and type(reply[1]) is int, "a reply is a response")
+                assert type(reply) is list, "a reply has four items"
+                assert len(reply) == 4, "a reply has four items"
+                assert reply[0] == 1, "a reply is a response"
+                assert type(reply[1]) is int, "a reply is a response"
                 found.append(reply)
         except (ValueError, msgpack.UnpackException) as error:
-            raise Broken("replies are MessagePack") from error
+            raise AssertionError("replies are MessagePack") from error
         return found
 
     def _judge_libuuid(self, sent: bytes, got: bytes, given_out: GivenOut, rejected: bool) -> str:
         try:
             ask = libuuid.unpack_request(sent)
         except libuuid.ProtocolError:
-            require(not got, "an unreasonable request is not answered")
+            assert not got, "an unreasonable request is not answered"
             return "ProtocolError"
         if ask is None or not got:
-            require(not got, "half a request is not answered")
+            assert not got, "half a request is not answered"
             free = ask is not None and ask.op not in (Op.TIME_UUID, Op.BULK_TIME_UUID)
-            require(not free or rejected, "what takes no ticks is answered")
+            assert not free or rejected, "what takes no ticks is answered"
             return "unanswered"
         (size,) = struct.unpack_from("=i", got)
-        require(len(got) == 4 + size, "a reply has the length that it says")
+        assert len(got) == 4 + size, "a reply has the length that it says"
         body = got[4:]
         if sent[0] == 0:
-            require(body == f"{os.getpid()}\0".encode(), "a pid is told")
+            assert body == f"{os.getpid()}\0".encode(), "a pid is told"
         elif sent[0] == 1:
-            require(body == b"5\0", "the highest op is told")
+            assert body == b"5\0", "the highest op is told"
         elif sent[0] in (2, 4):
             given_out.v1(body[:16], ask.count)
             echo = struct.pack("=i", ask.echo) if sent[0] == 4 else b""
-            require(body[16:] == echo, "a count is told as it was asked")
+            assert body[16:] == echo, "a count is told as it was asked"
         else:
             many = struct.pack("=i", ask.count) if sent[0] == 5 else b""
-            require(body.startswith(many), "a reply says how many UUIDs it has")
+            assert body.startswith(many), "a reply says how many UUIDs it has"
             body = body[len(many) :]
             some = [body[at : at + 16] for at in range(0, len(body), 16)]
-            require(len(some) == ask.count, "as many random UUIDs are sent as were asked for")
-            require(all(each[6] >> 4 == 4 for each in some), "random UUIDs are v4")
+            assert len(some) == ask.count, "as many random UUIDs are sent as were asked for"
+            assert all(each[6] >> 4 == 4 for each in some), "random UUIDs are v4"
             given_out.make("v4", [each.hex() for each in some])
         return "libuuid"
 
@@ -224,18 +245,20 @@ def _is_busy(reply: list[Any]) -> bool:
 
 
 def _code(error: Any) -> str:
-    require(type(error) is str and ": " in error, "an error is a code and a message in one text")
+    assert type(error) is str, "an error is a code and a message in one text"
+    assert ": " in error, "an error is a code and a message in one text"
     code: str = error.partition(": ")[0]
     return code
 
 
 def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
     _, msgid, error, result = reply
-    require(msgid == each.msgid, "requests are answered in order")
+    assert msgid == each.msgid, "requests are answered in order"
     try:
         call = methods.parse(each.method, each.params)
     except methods.RefusedError as refused:
-        require(error == f"{refused.code}: {refused.message}", "what is wrong is told")
+        wrong = f"{refused.code}: {refused.message}"
+        assert error == wrong, "what is wrong is told"
         return refused.code
     if error is not None:
         code = _code(error)
@@ -247,18 +270,21 @@ def _judge(each: rpc.Request, reply: list[Any], given_out: GivenOut) -> str:
             may_be = ERRORS
         else:
             may_be = {*ERRORS, "must_wait"}
-        require(result is None and code in may_be, "an error is one that can be")
+        assert result is None, "an error is one that can be"
+        assert code in may_be, "an error is one that can be"
         return code
     match call:
         case methods.Take(timeline, count, whole, _):
             given_out.take(result, timeline, count, whole)
         case methods.Make(kind, count, _):
-            require(len(result) == count, "as many ids are made as were asked for")
+            assert len(result) == count, "as many ids are made as were asked for"
             given_out.make(kind, result)
         case methods.Bare.LEASE:
             given_out.lease(methods.unpack_lease(result))
         case methods.Bare.RENEW:
-            require(type(result) is dict and {*result} == {"leases", "saved"}, "a renewal")
+            assert type(result) is dict, "a renewal"
+            assert {*result} == {"leases", "saved"}, "a renewal"
         case _:
-            require(type(result) is dict and "version" in result, "a status is a map")
+            assert type(result) is dict, "a status is a map"
+            assert "version" in result, "a status is a map"
     return "answered"

@@ -6,9 +6,10 @@ import uuid
 from typing import Any
 
 from tests import kinds
-from tests.fuzzing.target import Broken, require
-from tests.judge import Judge, Repeated, Span
+from tests.daemon.fakes import Inside
+from tests.judge import Judge, Span
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
+from uuidd.core.timeline import Generation
 from uuidd.core.timeline.page import Lease
 
 Key = tuple[int, int]
@@ -40,27 +41,28 @@ class GivenOut:
         """Note the result of a take, as asked with these params."""
         first, given = result["first"], result["count"]
         exact = UNIX_EPOCH + result["unix_ms"] * TICKS_PER_MS + result["tick_in_ms"]
-        require(exact == first, "both forms of the first tick are the same")
-        require(given == count if whole else 1 <= given <= count, "as many as asked, or fewer")
+        assert exact == first, "both forms of the first tick are the same"
+        assert given == count if whole else 1 <= given <= count, "as many as asked, or fewer"
         node = result["node"]
-        require(type(node) is bytes and len(node) == 6, "a node has 6 bytes")
+        assert type(node) is bytes, "a node has 6 bytes"
+        assert len(node) == 6, "a node has 6 bytes"
         if timeline == "utc":
             self.block((int.from_bytes(node, "big"), result["clock_seq"]), first, given)
         else:
             told = result.keys() - {"page_epoch"}
-            require(told == {*_TOLD, "worker", "epoch"}, "a steady one")
+            assert told == {*_TOLD, "worker", "epoch"}, "a steady one"
             self.block(STEADY, first, given)
 
     def v1(self, octets: bytes, count: int) -> None:
         """Note the v1 UUID of the first of *count* ticks."""
         found = uuid.UUID(bytes=octets)
-        require(found.version == 1, "what libuuid's callers get is a v1")
+        assert found.version == 1, "what libuuid's callers get is a v1"
         self.block((found.node, found.clock_seq), found.time, count)
 
     def make(self, kind: str, ids: list[str]) -> None:
         """Note ids."""
         for text in ids:
-            require(text not in self._ids, "no id comes twice")
+            assert text not in self._ids, "no id comes twice"
             self._ids.add(text)
         if kind == "v4":
             return
@@ -68,7 +70,7 @@ class GivenOut:
         ticks = [kinds.tick(kind, value) for value in values]
         if kind in kinds.GREGORIAN:
             tails = {value & (1 << 62) - 1 for value in values}
-            require(len(tails) == 1, "ids made together share clock sequence and node")
+            assert len(tails) == 1, "ids made together share clock sequence and node"
             tail = tails.pop()
             self._runs((tail & (1 << 48) - 1, tail >> 48), ticks)
         else:
@@ -78,12 +80,12 @@ class GivenOut:
 
     def lease(self, lease: Lease) -> None:
         """Note a lease."""
-        require(lease.token not in self._tokens, "each lease has a token of its own")
+        assert lease.token not in self._tokens, "each lease has a token of its own"
         self._tokens.add(lease.token)
         # Callers are not judged in the order in which they were answered, and a renewal in between
         # may let two of them have one lane in a round.
         earlier = self._before.get(lease.lane, 0)
-        require(earlier <= lease.begin, "the leases of a lane begin one by one")
+        assert earlier <= lease.begin, "the leases of a lane begin one by one"
         self._begins[lease.lane] = max(lease.begin, self._begins.get(lease.lane, 0))
 
     def _runs(self, key: Key, ticks: list[int]) -> None:
@@ -97,19 +99,62 @@ class GivenOut:
         self.block(key, first, last + 1 - first)
 
     def block(self, key: Key, first: int, count: int) -> None:
-        """Note a block. Raises Broken when one of its ticks was given out before."""
+        """Note a block. Raises Repeated if one of its ticks was given out before."""
         end = first + count
-        try:
-            self._judge.note(Span(key, first, end))
-        except Repeated as repeated:
-            raise Broken("no tick is given out twice") from repeated
+        self._judge.note(Span(key, first, end))
         self.ends[key] = max(end, self.ends.get(key, 0))
 
     def check(self, *, now: int) -> None:
-        """Raise Broken when a tick of UTC lay past *now*."""
+        """Fail if a tick of UTC lies past *now*."""
         for key, end in self.ends.items():
-            require(key == STEADY or end <= now + 1, "no tick lies past now")
+            assert key == STEADY or end <= now + 1, "no tick lies past now"
 
 
 _TOLD = {"first", "unix_ms", "tick_in_ms", "count", "node"}
 """What the result of a take of either timeline has."""
+
+
+class Lanes:
+    """The ``next`` of each lane of a daemon, as it was when this was made."""
+
+    def __init__(self, inside: Inside) -> None:
+        self._inside = inside
+        self._before = _next(inside)
+        self._epoch = inside.timelines.utc.leases.epoch
+        self._steps_back = inside.clock.steps_back
+
+    def check(self, given_out: GivenOut, *, unread: bool) -> None:
+        """Fail if a lane moved without a block that ends where it is now.
+
+        *unread*: somebody may have been given what nobody read. A renewal, or a step of UTC back,
+        may move the steady one.
+        """
+        if unread:
+            return
+        lifted = (
+            self._inside.timelines.utc.leases.epoch != self._epoch
+            or self._inside.clock.steps_back != self._steps_back
+        )
+        for key, (begin, reached) in _next(self._inside).items():
+            before = self._before.get(key, (begin, begin))[1]
+            if reached == before or (key == STEADY and (given_out.unsure or lifted)):
+                continue
+            assert given_out.ends.get(key) == reached, "a refused request moves no lane"
+
+
+def _next(inside: Inside) -> dict[Key, tuple[int, int]]:
+    """Return where each lane began, and where it is."""
+    steady = inside.timelines.steady.next
+    found: dict[Key, tuple[int, int]] = {STEADY: (steady, steady)}
+    utc = inside.timelines.utc
+    for generation in (utc.generation, utc.volatile):
+        if generation is not None:
+            found |= _lanes(generation)
+    return found
+
+
+def _lanes(generation: Generation) -> dict[Key, tuple[int, int]]:
+    return {
+        (generation.node, generation.clock_seq + place): (generation.begin, lane.next)
+        for place, lane in enumerate(generation.lanes)
+    }

@@ -13,61 +13,44 @@ ROOM = 512 << 20
 """Bytes of memory that may be asked for beyond what is in use already."""
 
 MOST = 4 << 20
-"""Bytes that a codec may hold at once for one input, which has some KiB."""
-
-
-class Hang(Exception):
-    """An input took longer than any may."""
-
-
-class Heavy(Exception):
-    """An input took more memory than any may."""
+"""Bytes that a reader may hold at once for one input, which has some KiB."""
 
 
 @contextmanager
-def in_time(seconds: float) -> Iterator[None]:
-    """Raise Hang in what is done meanwhile after *seconds* of the processor's time.
+def in_time_and_room(seconds: float) -> Iterator[None]:
+    """Fail after *seconds* of the processor's time, and raise MemoryError beyond some more memory.
 
     Its time and not the clock's, for the machine may be busy with others' work.
     """
 
     def ring(*_: object) -> None:
-        raise Hang(f"not done after {seconds:g} s")
+        raise AssertionError(f"not done after {seconds:g} s")
 
     before = signal.signal(signal.SIGPROF, ring)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + ROOM
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-
-
-@contextmanager
-def in_room(size: int = ROOM) -> Iterator[None]:
-    """Let MemoryError be raised meanwhile when *size* bytes more than now are asked for."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + size
-    if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    try:
-        yield
-    finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def weigh(run: Callable[[], object], most: int = MOST) -> None:
-    """Do it, and raise Heavy when it held more than *most* bytes at any time."""
+def weigh(run: Callable[[], object]) -> None:
+    """Do it, and fail if it held much memory at any time."""
     tracemalloc.start()
     try:
         run()
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    if peak > most:
-        raise Heavy(f"more than {most} bytes were held at once")
+    assert peak <= MOST, f"more than {MOST} bytes were held at once"
 
 
 def highest() -> int:

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from tests.benchmarks import footprint, makers, making, quote, record, serving, together, waiting
-from tests.benchmarks.record import Machine
+from tests.benchmarks.record import Record
 from tests.benchmarks.rows import Missing, Result, Row, joined
 from tests.benchmarks.workspace import (
     Checkout,
@@ -91,19 +91,17 @@ def main() -> int:
         rows = [replace(row, at_least=NO_SLOWER, at_most=None) for row in rows if row.ratios]
     trouble = dict.fromkeys(line for run in runs for line in run.trouble)
     seconds = round(time.monotonic() - begun, 1)
-    measured = _machine(given, rows, load_before, seconds)
+    measured = _record(given, rows, load_before, seconds)
     if given.only or other:
         written = "nothing was written"
     elif trouble:
         written = f"{record.FILE} stays as it was, because not everything was measured"
     else:
-        machines = record.with_machine(record.load(record.FILE.read_text()), measured)
-        for path, text in {**quote.pages(machines), record.FILE: record.dump(machines)}.items():
+        for path, text in {**quote.pages(measured), record.FILE: record.dump(measured)}.items():
             path.write_text(text)
         written = f"{record.FILE} has the same, and both READMEs quote it"
     lines = [
-        quote.whole([measured]),
-        *(f"{row.name} / {row.beside}: {row.note}" for row in rows if row.note),
+        quote.whole(measured),
         *(f"NOT MET: {row.name} / {row.beside}: {row.goal}" for row in rows if row.met is False),
         *trouble,
         f"uuidd_client made ids in {implementation}, except in the rows that say otherwise",
@@ -125,13 +123,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CHECKOUT",
         help="compare with another checkout of uuidd, which has its own .venv",
     )
-    parser.add_argument("--machine", default="A", help="the name of the record; default: A")
     return parser
 
 
-def _machine(
+def _record(
     given: argparse.Namespace, rows: list[Row], load_before: float, seconds: float
-) -> Machine:
+) -> Record:
     run = {
         "implementation": platform.python_implementation(),
         "python": platform.python_version(),
@@ -144,7 +141,7 @@ def _machine(
         "load_before": round(load_before, 2),
         "seconds": seconds,
     }
-    return Machine(given.machine, record.hardware(), record.kernel(), run, rows=rows)
+    return Record(record.hardware(), record.kernel(), run, rows)
 
 
 def _run(names: list[str], rounds: int, other: Checkout | None, title: str) -> Run:

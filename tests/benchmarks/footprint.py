@@ -62,8 +62,8 @@ def imports(space: Workspace, rounds: int) -> Iterator[Row]:
             yield compared(name, OTHER_CHECKOUT, "ms", *beyond)
         return
     for name, took in zip(wanted, own, strict=True):
-        yield alone(name, "ms", _beyond(bare, took), IMPORT_MS, "without a bare interpreter's time")
-    yield alone("trio, ifaddr loaded", "", [len(loaded)], at_most=0, note=" ".join(loaded))
+        yield alone(name, "ms", _beyond(bare, took), IMPORT_MS)
+    yield alone("trio, ifaddr loaded", "", [len(loaded)], at_most=0)
 
 
 def _run_ms(checkout: Checkout, daemon: Running, code: str) -> float:
@@ -90,7 +90,7 @@ def idle(space: Workspace, rounds: int) -> Iterator[Row]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
     except (ValueError, OSError) as error:
         raise Missing(f"it needs {files:,} open files: {error}") from None
-    fresh, each, sleeps, writes, rested = _at_rest(space, THIS)
+    fresh, each, sleeps, writes = _at_rest(space, THIS)
     memory = "idle memory (VmRSS)"
     connection = f"an idle connection ({CONNECTIONS:,})"
     if space.other:
@@ -100,13 +100,12 @@ def idle(space: Workspace, rounds: int) -> Iterator[Row]:
         return
     yield alone(memory, "MB", [fresh], at_most=30)
     yield alone(connection, "KiB", [each], at_most=0.5)
-    note = f"in {WATCH_SECONDS:g} s, {CONNECTIONS:,} connections, {rested:.0f} s after use"
-    yield alone("wake-ups of the idle daemon", "", [sleeps], at_most=0, note=note)
-    yield alone("writes of the idle daemon", "", [writes], at_most=0, note=note)
+    yield alone("wake-ups of the idle daemon", "", [sleeps], at_most=0)
+    yield alone("writes of the idle daemon", "", [writes], at_most=0)
 
 
-def _at_rest(space: Workspace, checkout: Checkout) -> tuple[float, float, int, int, float]:
-    """Return MB, KiB for a connection, wake-ups, writes, and the seconds until it rested."""
+def _at_rest(space: Workspace, checkout: Checkout) -> tuple[float, float, int, int]:
+    """Return MB, KiB for a connection, wake-ups and writes."""
     limits = [
         f"--max-connections={2 * CONNECTIONS}",
         f"--max-connections-per-uid={2 * CONNECTIONS}",
@@ -122,11 +121,11 @@ def _at_rest(space: Workspace, checkout: Checkout) -> tuple[float, float, int, i
         for _ in range(CONNECTIONS):
             _connect(daemon.socket, connections)
         each = (_resident(daemon) - before) / CONNECTIONS
-        rested = _settle(daemon)
+        _settle(daemon)
         begin = _counts(daemon)
         time.sleep(WATCH_SECONDS)
         end = _counts(daemon)
-        return fresh / 1024, each, end[0] - begin[0], end[1] - begin[1], rested
+        return fresh / 1024, each, end[0] - begin[0], end[1] - begin[1]
 
 
 def _connect(path: Path, connections: contextlib.ExitStack) -> None:
@@ -139,12 +138,11 @@ def _connect(path: Path, connections: contextlib.ExitStack) -> None:
         raise RuntimeError("the daemon closed a connection")
 
 
-def _settle(daemon: Running) -> float:
-    """Wait until only one thread is left, and return for how many seconds."""
-    begin = time.monotonic()
-    while (waited := time.monotonic() - begin) < SETTLE_SECONDS and len(_threads(daemon)) > 1:
+def _settle(daemon: Running) -> None:
+    """Wait until only one thread is left."""
+    end = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < end and len(_threads(daemon)) > 1:
         time.sleep(0.1)
-    return waited
 
 
 def _threads(daemon: Running) -> list[Path]:

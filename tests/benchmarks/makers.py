@@ -36,18 +36,12 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A maker of ours, others that do the same, and the pace of all; None is without rest.
-
-    So many *processes* make ids at a time. *first* asks also for the first id of each burst.
-    """
+    """A maker of ours, others that do the same, and the pace of all; None is without rest."""
 
     mine: Maker
     others: tuple[Maker, ...] = ()
     pace: Pace | None = None
     at_most: float | None = None
-    note: str = ""
-    processes: int = 1
-    first: bool = False
 
 
 def _uuid(kind: str) -> Maker:
@@ -129,21 +123,18 @@ BESIDE_UTIL_LINUX = (
 REST_SECONDS = 0.2
 CALLS = 20
 
-FEW = tuple(
+FEW = (
     Comparison(
-        replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s{beside}"),
+        replace(_uuid("uuid7"), name=f"uuid7(), {CALLS} each {REST_SECONDS} s"),
         (
             replace(STDLIB, at_least=5),
             _peer("uuid_utils.compat.uuid7", at_least=1.5),
             _peer("fastuuid7.uuid7", at_least=0.8),
         ),
-        Pace(CALLS, bursts=bursts, rest=REST_SECONDS),
-        processes=processes,
-        first=True,
-    )
-    for processes, bursts, beside in ((1, 2, ""), (9, 1, ", 8 others"))
+        Pace(CALLS, bursts=2, rest=REST_SECONDS),
+    ),
 )
-"""Programs that make a few ids now and then, each by itself."""
+"""A program that makes a few ids now and then."""
 
 ONE = (
     Comparison(
@@ -171,7 +162,6 @@ def _in_bursts(mine: Maker, other: Maker) -> Comparison:
         replace(mine, name=f"{mine.name}, in bursts"),
         (other,),
         Pace(calls=20, bursts=10, rest=0.01),
-        note="20 at once, then 10 ms of rest: within the rate of the clock",
     )
 
 
@@ -192,7 +182,6 @@ BULK = (
         _client(f'client.make("v1", {MILLION}, form="bytes")', MILLION),
         pace=Pace(calls=1, bursts=1, rest=0.2),
         at_most=25,
-        note="each after 0.2 s of rest: a clock has 10 million ticks a second",
     ),
 )
 
@@ -225,9 +214,7 @@ KINDS = (
         ),
     ),
     Comparison(_text("ksuid"), (_peer("cyksuid.v2.ksuid", "str({}())", 1, text=True),)),
-    Comparison(
-        _text("snowflake"), (SNOWFLAKES,), note="one worker has 4,096,000 a second, 244 ns each"
-    ),
+    Comparison(_text("snowflake"), (SNOWFLAKES,)),
 )
 
 PROMISING = (

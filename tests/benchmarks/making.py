@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib import metadata
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ TURN_SECONDS = 0.05
 
 UNIT = "ns an id"
 
-Bursts = list[tuple[float, float]]
-"""Nanoseconds for an id, for each burst: the mean, and those of the first."""
+Bursts = list[float]
+"""Nanoseconds for an id, of each burst."""
 
 Wanted = tuple[Checkout, Maker, dict[str, str]]
 """A side: a maker, the checkout whose interpreter runs it, and its environment."""
@@ -113,26 +113,16 @@ def _compared(
         own.append(makers.in_python(comparison.mine))
     wanted = [(THIS, maker, mine) for maker in own]
     wanted += [(space.other or THIS, maker, before) for maker in others]
-    with started(wanted, comparison.pace, processes=comparison.processes) as (sides, missing):
+    with started(wanted, comparison.pace) as (sides, missing):
         yield from missing
         turns = interleaved(rounds, *sides.values())
-    figures = {"": 0, ", first id": 1} if comparison.first else {"": 0}
-    for suffix, figure in figures.items():
-        taken = {
-            maker: [burst[figure] for turn in measured for burst in turn]
-            for maker, measured in zip(sides, turns, strict=True)
-        }
-        for one, other in product(own, filter(taken.get, others)):
-            if one is comparison.mine or (other.at_least and not figure):
-                goal = other.at_least if one is comparison.mine and not figure else None
-                figures_of_both = taken[one], taken[other]
-                yield compared(
-                    one.name + suffix, other.name, UNIT, *figures_of_both, goal, comparison.note
-                )
-        if not others:
-            yield alone(
-                own[0].name + suffix, UNIT, taken[own[0]], comparison.at_most, comparison.note
-            )
+    taken = {maker: [*chain(*measured)] for maker, measured in zip(sides, turns, strict=True)}
+    for one, other in product(own, filter(taken.get, others)):
+        if one is comparison.mine or other.at_least:
+            goal = other.at_least if one is comparison.mine else None
+            yield compared(one.name, other.name, UNIT, taken[one], taken[other], goal)
+    if not others:
+        yield alone(own[0].name, UNIT, taken[own[0]], comparison.at_most)
 
 
 @contextlib.contextmanager

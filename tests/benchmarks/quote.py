@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.benchmarks import record
-from tests.benchmarks.record import Machine
+from tests.benchmarks.record import Record
 from tests.benchmarks.rows import Row, number
 
 HERE = Path(__file__).parent
@@ -49,58 +49,52 @@ IN_PYTHON = ", in Python"
 """In the name of a row: the client does without its C extension."""
 
 
-def pages(machines: list[Machine]) -> dict[Path, str]:
+def pages(found: Record) -> dict[Path, str]:
     """Return what each README that shows figures has to contain for the results.
 
     Raises KeyError when a row is missing, and ValueError when a README has no place for figures.
     """
-    readmes = {
-        HERE.parents[1] / "README.md": shortest(machines),
-        HERE / "README.md": whole(machines),
-    }
+    readmes = {HERE.parents[1] / "README.md": shortest(found), HERE / "README.md": whole(found)}
     return {readme: replaced(readme.read_text(), text) for readme, text in readmes.items()}
 
 
-def shortest(machines: list[Machine]) -> str:
-    """Return a table of a few rows, with the lowest ratio of any run on any machine."""
-    ratios = _ratios(machines)
-    depends = {(row.name, row.beside) for row in machines[0].rows if row.depends}
-    return "\n".join(
-        [
-            _line("uuidd", "compared with", "times as fast", "depends on the machine"),
-            "|---|---|---|---|",
-            *(
-                _line(ours, theirs, f"{min(ratios[row]):.2f}", "yes" * (row in depends))
-                for row, (ours, theirs) in SHORT.items()
-            ),
-            "",
-        ]
-    )
+def shortest(found: Record) -> str:
+    """Return a table of a few rows, with the lowest ratio of any run."""
+    rows = {(row.name, row.beside): row for row in found.rows}
+    lines = [
+        _line(ours, theirs, f"{min(rows[key].ratios):.2f}", "yes" * rows[key].depends)
+        for key, (ours, theirs) in SHORT.items()
+    ]
+    head = _line("uuidd", "compared with", "times as fast", "depends on the machine")
+    return "\n".join([head, "|---|---|---|---|", *lines, ""])
 
 
-def whole(machines: list[Machine]) -> str:
-    """Return tables of all rows of the first machine, and what was measured where.
+def whole(found: Record) -> str:
+    """Return tables of all rows, and how they were measured.
 
-    The figures and the median are those of the first machine; the range is that of all machines. A
-    row in Python is a column of the row in C.
+    A row in Python is a column of the row in C.
     """
-    ratios = _ratios(machines)
-    rows = [row for row in machines[0].rows if IN_PYTHON not in row.name or not row.ratios]
+    in_python = {
+        (row.name.removesuffix(IN_PYTHON), row.beside): f"{min(row.ratios):.2f}"
+        for row in found.rows
+        if IN_PYTHON in row.name and row.ratios
+    }
+    beside = [row for row in found.rows if row.ratios and IN_PYTHON not in row.name]
     return "\n".join(
         [
             _line(*HEAD),
             f"|{'---|' * len(HEAD)}",
-            *(_compared(row, ratios) for row in rows if row.ratios),
+            *(_compared(row, in_python.get((row.name, row.beside), "")) for row in beside),
             "",
             _line("uuidd alone", "figure", "unit", "goal"),
             "|---|---|---|---|",
             *(
                 _line(_code(row.name), number(median(row.ours)), row.unit, row.goal)
-                for row in rows
+                for row in found.rows
                 if not row.ratios
             ),
             "",
-            *(_described(machine) for machine in machines),
+            _described(found),
             "",
         ]
     )
@@ -115,27 +109,16 @@ def replaced(readme: str, figures: str) -> str:
     return before + begin + figures + end + after
 
 
-Ratios = dict[tuple[str, str], list[float]]
-
-
-def _ratios(machines: list[Machine]) -> Ratios:
-    found: Ratios = {}
-    for row in (row for machine in machines for row in machine.rows):
-        found.setdefault((row.name, row.beside), []).extend(row.ratios)
-    return found
-
-
-def _compared(row: Row, ratios: Ratios) -> str:
-    everywhere = ratios[row.name, row.beside]
-    in_python = ratios.get((row.name + IN_PYTHON, row.beside))
+def _compared(row: Row, in_python: str) -> str:
+    ratios = min(row.ratios), median(row.ratios), max(row.ratios)
     return _line(
         _code(row.name),
         _code(row.beside),
         number(median(row.ours)),
         number(median(row.theirs)),
         row.unit,
-        *(f"{each:.2f}" for each in (min(everywhere), median(row.ratios), max(everywhere))),
-        f"{min(in_python):.2f}" if in_python else "",
+        *(f"{each:.2f}" for each in ratios),
+        in_python,
         "yes" * row.depends,
     )
 
@@ -148,19 +131,17 @@ def _code(name: str) -> str:
     return f"`{name}`" if re.fullmatch(r"[\w.]+\(.*\)", name) else name
 
 
-def _described(machine: Machine) -> str:
-    run = machine.run
-    parts = [f"{machine.hardware}; {machine.kernel}"]
-    if run:
-        peers = ", ".join(f"{name} {version}" for name, version in run["peers"].items())
-        parts += [
-            f"{run['implementation']} {run['python']} on {run['cores']} cores",
-            f"the client in {run['client']}",
-            f"{run['runs']} run{'s' if run['runs'] > 1 else ''} of {run['rounds']} rounds",
-            f"load {run['load_before']:g} before",
-            peers,
-        ]
-    return f"* Machine {machine.name}: " + "; ".join([*parts, *filter(None, [machine.note])]) + "."
+def _described(found: Record) -> str:
+    run = found.run
+    parts = [
+        f"{found.hardware}; {found.kernel}",
+        f"{run['implementation']} {run['python']} on {run['cores']} cores",
+        f"the client in {run['client']}",
+        f"{run['runs']} run{'s' if run['runs'] > 1 else ''} of {run['rounds']} rounds",
+        f"load {run['load_before']:g} before",
+        ", ".join(f"{name} {version}" for name, version in run["peers"].items()),
+    ]
+    return f"Measured on: {'; '.join(parts)}."
 
 
 def main() -> int:

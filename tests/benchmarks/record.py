@@ -1,12 +1,11 @@
-"""results.json: what was measured, on each machine."""
+"""results.json: what was measured."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,13 @@ FILE = Path(__file__).with_name("results.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What was measured on one machine, and with what; *run* is for people and has no fixed keys.
+class Record:
+    """What was measured, on which machine, and with what; *run* is for people: no fixed keys."""
 
-    A record whose figures came from elsewhere may have ratios alone; *note* says so.
-    """
-
-    name: str
     hardware: str
     kernel: str
-    run: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
-    rows: list[Row] = field(default_factory=list)
+    run: dict[str, Any]
+    rows: list[Row]
 
 
 def hardware() -> str:
@@ -45,26 +39,14 @@ def kernel() -> str:
     return f"{platform.system()} {platform.release().partition('-')[0]}"
 
 
-def load(text: str) -> list[Machine]:
-    """Return the machines that a JSON text tells of."""
-    return [
-        Machine(**{**machine, "rows": [Row(**row) for row in machine["rows"]]})
-        for machine in json.loads(text)
-    ]
+def load(text: str) -> Record:
+    """Return the record in a JSON text."""
+    told = json.loads(text)
+    return Record(**{**told, "rows": [Row(**row) for row in told["rows"]]})
 
 
-def dump(machines: Iterable[Machine]) -> str:
-    """Return the JSON text for the machines, with each row on a line of its own."""
-    return f"[{','.join(map(_text, machines))}]\n"
-
-
-def _text(machine: Machine) -> str:
-    told = asdict(machine)
+def dump(record: Record) -> str:
+    """Return the JSON text for a record, with each row on a line of its own."""
+    told = asdict(record)
     rows = ",\n".join(map(json.dumps, told.pop("rows")))
-    return f'\n{json.dumps(told)[:-1]}, "rows": [\n{rows}\n]}}'
-
-
-def with_machine(machines: list[Machine], measured: Machine) -> list[Machine]:
-    """Return the machines with *measured* in place of the one that has its name, or else last."""
-    by_name = {machine.name: machine for machine in machines}
-    return list({**by_name, measured.name: measured}.values())
+    return f'{json.dumps(told)[:-1]}, "rows": [\n{rows}\n]}}\n'

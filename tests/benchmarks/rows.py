@@ -40,7 +40,6 @@ class Row:
     at_least: float | None = None
     at_most: float | None = None
     depends: bool = False
-    note: str = ""
 
     @property
     def goal(self) -> str:
@@ -79,20 +78,17 @@ def compared(
     ours: Sequence[float],
     theirs: Sequence[float],
     at_least: float | None = None,
-    note: str = "",
 ) -> Row:
     """Return one run's row for two sides that took turns: medians, and the median of the ratios."""
     faster, slower = (ours, theirs) if unit in RATES else (theirs, ours)
     ratio = median([one / other for one, other in zip(faster, slower, strict=True)])
     figures = [_rounded(median(ours))], beside, [_rounded(median(theirs))], [_rounded(ratio)]
-    return Row(name, unit, *figures, at_least=at_least, note=note)
+    return Row(name, unit, *figures, at_least=at_least)
 
 
-def alone(
-    name: str, unit: str, ours: Sequence[float], at_most: float | None = None, note: str = ""
-) -> Row:
+def alone(name: str, unit: str, ours: Sequence[float], at_most: float | None = None) -> Row:
     """Return one run's row for a figure that is compared with nothing."""
-    return Row(name, unit, [_rounded(median(ours))], at_most=at_most, note=note)
+    return Row(name, unit, [_rounded(median(ours))], at_most=at_most)
 
 
 def _rounded(value: float) -> float:
@@ -100,7 +96,7 @@ def _rounded(value: float) -> float:
 
 
 def joined(runs: Iterable[Iterable[Row]]) -> list[Row]:
-    """Return each row once, with the figures of all runs. The note is that of the last run."""
+    """Return each row once, with the figures of all runs."""
     found: dict[tuple[str, str], Row] = {}
     for row in (row for rows in runs for row in rows):
         before = found.get((row.name, row.beside), replace(row, ours=[], theirs=[], ratios=[]))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from tests.benchmarks.daemons import Running, ours, rival
 from tests.benchmarks.rows import OTHER_CHECKOUT, Row, Side, compared, interleaved
@@ -40,20 +38,6 @@ TAKE = Traffic(
 TIME_UUID = Traffic(dialect.pack_request(Op.TIME_UUID), reply=bytes([16, 0, 0, 0]), reconnect=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What ``load.c`` measured in a turn.
-
-    Requests a second; the 99th percentile of a request in microseconds; the shares of the time in
-    which the load and the daemon used a core.
-    """
-
-    per_second: float
-    p99: float
-    load_busy: float
-    daemon_busy: float
-
-
 def rpc(space: Workspace, rounds: int) -> Iterator[Row]:
     """Compare ``take`` over connections that stay with what util-linux's daemon does instead."""
     yield from _rows("rpc take", space, rounds, TAKE, (1.0, 1.6, 2.0))
@@ -70,7 +54,7 @@ def _rows(
     beside, others = (OTHER_CHECKOUT, traffic) if space.other else ("C uuidd op 2", TIME_UUID)
     with ours(space) as mine, rival(space) as theirs:
         for clients, at_least in zip(CLIENTS, goals, strict=True):
-            my_turns, other_turns = interleaved(
+            rates, their_rates = interleaved(
                 rounds,
                 side(space, mine, traffic, clients),
                 side(space, theirs, others, clients),
@@ -79,25 +63,25 @@ def _rows(
                 f"{name}, {clients} client{'s' if clients > 1 else ''}",
                 beside,
                 "req/s",
-                [turn.per_second for turn in my_turns],
-                [turn.per_second for turn in other_turns],
+                rates,
+                their_rates,
                 at_least,
-                note=f"{_summary(my_turns)} / {_summary(other_turns)}",
             )
 
 
-def side(space: Workspace, daemon: Running, traffic: Traffic, connections: int) -> Side[Turn]:
-    """Return what asks for a turn, over *connections* with one request outstanding each."""
+def side(space: Workspace, daemon: Running, traffic: Traffic, connections: int) -> Side[float]:
+    """Return what asks for a turn, over *connections* with one request outstanding each.
+
+    It returns the requests answered in a second.
+    """
     command = _command(space, daemon.socket, traffic, connections, TURN_SECONDS)
 
-    def run() -> Turn:
-        before = time.clock_gettime(daemon.cpu_clock)
+    def run() -> float:
         done = subprocess.run(
             command, check=True, capture_output=True, text=True, timeout=TURN_SECONDS + 30
         )
-        count, taken, _, p99, cpu = map(float, done.stdout.splitlines()[-1].split())
-        busy = (time.clock_gettime(daemon.cpu_clock) - before) / TURN_SECONDS
-        return Turn(count / taken, p99 / 1e3, cpu / taken, busy)
+        count, taken = map(float, done.stdout.splitlines()[-1].split())
+        return count / taken
 
     return run
 
@@ -128,14 +112,3 @@ def _command(
     how = "reconnect" if traffic.reconnect else "keep"
     sent, received = traffic.request.hex(), traffic.reply.hex()
     return [compiled(space, "load"), path, str(connections), str(seconds), how, sent, received]
-
-
-def _summary(turns: list[Turn]) -> str:
-    """Return the medians of p99, and of how busy daemon and load were.
-
-    The load limits nothing while it is the less busy one of the two.
-    """
-    p99 = median(turn.p99 for turn in turns)
-    busy = median(turn.daemon_busy for turn in turns)
-    load_busy = median(turn.load_busy for turn in turns)
-    return f"p99 {p99:,.0f} us, cpu {busy:.0%}, load's {load_busy:.0%}"

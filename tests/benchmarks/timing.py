@@ -3,7 +3,7 @@
 It needs nothing but Python. The first line on standard input is JSON: what ``makers.Maker`` and
 ``makers.Pace`` have, how many processes, and for how many seconds a turn without a pace lasts. The
 answer is "ready", or "missing" and a module. Each further line begins a turn. Its answer is JSON:
-nanoseconds for one id, for each burst of each process the mean, and the time of the first call.
+nanoseconds for one id, for each burst of each process.
 """
 
 from __future__ import annotations
@@ -51,12 +51,11 @@ def main() -> int:
     for child in children:
         _received(*child)
     _tell("ready")
-    spread = wanted["pace"]["rest"] / len(children) if wanted["pace"] else 0
     for _ in sys.stdin:
         signal.alarm(PATIENCE_SECONDS)
         begin = time.perf_counter() + LEAD_SECONDS * len(children)
-        for index, (here, _) in enumerate(children):
-            here.send(begin + spread * index)
+        for here, _ in children:
+            here.send(begin)
         _tell(json.dumps([burst for child in children for burst in _received(*child)]))
     for here, process in children:
         here.send(None)
@@ -84,12 +83,12 @@ def _serve(end: Connection, wanted: dict[str, Any], names: dict[str, Any]) -> No
     while (begin := end.recv()) is not None:
         signal.alarm(PATIENCE_SECONDS)
         time.sleep(max(0, begin - time.perf_counter()))
-        end.send([[s * 1e9 / wanted["ids"] for s in burst] for burst in turn()])
+        end.send([seconds * 1e9 / wanted["ids"] for seconds in turn()])
     _must_be_safe(wanted["safe"], names)
 
 
-Turn = Callable[[], list[tuple[float, float]]]
-"""Returns for each burst the seconds of a call: the mean, and the first."""
+Turn = Callable[[], list[float]]
+"""Returns for each burst the seconds of a call."""
 
 
 def _without_rest(timer: timeit.Timer, seconds: float) -> Turn:
@@ -99,12 +98,12 @@ def _without_rest(timer: timeit.Timer, seconds: float) -> Turn:
     while min(timer.repeat(3, number)) < seconds / BATCHES:
         number *= 2
 
-    def run() -> list[tuple[float, float]]:
+    def run() -> list[float]:
         end, calls, took = time.perf_counter() + seconds, 0, 0.0
         while time.perf_counter() < end:
             took += timer.timeit(number)
             calls += number
-        return [(took / calls, took / calls)]
+        return [took / calls]
 
     return run
 
@@ -112,12 +111,11 @@ def _without_rest(timer: timeit.Timer, seconds: float) -> Turn:
 def _in_bursts(timer: timeit.Timer, *, calls: int, bursts: int, rest: float) -> Turn:
     """Return what makes *bursts*, and rests before each."""
 
-    def burst() -> tuple[float, float]:
+    def burst() -> float:
         time.sleep(rest)
-        first = timer.timeit(1)
-        return (first + timer.timeit(calls - 1)) / calls, first
+        return timer.timeit(calls) / calls
 
-    def run() -> list[tuple[float, float]]:
+    def run() -> list[float]:
         # The turns of the other sides came before it: a rest of another length.
         timer.timeit(calls)
         return [burst() for _ in range(bursts)]

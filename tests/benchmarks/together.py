@@ -62,7 +62,7 @@ def _drawn(daemon: Running, side: Side[Bursts]) -> tuple[float, float]:
 
 def _rate(side: Side[Bursts]) -> float:
     """Return millions of ids a second, of all processes together."""
-    return sum(1e3 / mean for mean, _ in side())
+    return sum(1e3 / mean for mean in side())
 
 
 def stdlib(space: Workspace, rounds: int) -> Iterator[Row]:

@@ -73,7 +73,7 @@ def greed(space: Workspace, rounds: int) -> Iterator[Row]:
     def asked(daemon: Running) -> tuple[Times, float]:
         """Return the percentiles of a turn, and the rate of another one."""
         times = _ask(space, daemon.socket)
-        return times, serving.side(space, daemon, TAKE, FAIR_CLIENTS)().per_second
+        return times, serving.side(space, daemon, TAKE, FAIR_CLIENTS)()
 
     def asked_beside(daemon: Running) -> tuple[Times, float]:
         way = list(GREED).index(GREEDY_WAY)

@@ -13,7 +13,7 @@ from itertools import chain
 import pytest
 
 from tests.benchmarks import makers, making, promises, quote, record
-from tests.benchmarks.record import Machine
+from tests.benchmarks.record import Record
 from tests.benchmarks.rows import Row, compared, joined
 from tests.documents import ROOT
 from tests.rig import Daemon
@@ -74,12 +74,6 @@ NAME, BESIDE = ROW = "libuuid op 2, 8 clients", "C uuidd op 2"
 OURS, THEIRS = quote.SHORT[ROW]
 
 
-def machine(name: str, *ratios: float) -> Machine:
-    """Return the record of a machine with the rows that READMEs quote, all with these ratios."""
-    rows = [Row(ours, "req/s", [3.0], theirs, [2.0], list(ratios)) for ours, theirs in quote.SHORT]
-    return Machine(name, "2 cores", "Linux", rows=rows)
-
-
 def test_the_files_that_show_figures_show_the_recorded_ones() -> None:
     for path, text in quote.pages(record.load(record.FILE.read_text())).items():
         assert path.read_text() == text, f"run: python -m tests.benchmarks.quote ({path} differs)"
@@ -104,16 +98,10 @@ def test_a_record_is_written_as_it_is_read() -> None:
     assert record.dump(record.load(text)) == text
 
 
-def test_a_machine_that_is_measured_again_replaces_its_record() -> None:
-    a, b = machine("A", 1.0), machine("B", 2.0)
-    again = machine("B", 3.0)
-    assert record.with_machine([a, b], again) == [a, again]
-    assert record.with_machine([a], b) == [a, b]
-
-
-def test_the_short_table_has_the_lowest_ratio_of_all_runs_and_machines() -> None:
+def test_the_short_table_has_the_lowest_ratio_of_all_runs() -> None:
     """A reader's machine may be the slow one."""
-    figures = quote.shortest([machine("A", 1.6, 1.5, 1.7), machine("B", 0.76)])
+    rows = [Row(ours, "", [3.0], theirs, [2.0], [1.6, 0.76, 1.7]) for ours, theirs in quote.SHORT]
+    figures = quote.shortest(Record("2 cores", "Linux", {}, rows))
     assert f"| {OURS} | {THEIRS} | 0.76 |" in figures
 
 

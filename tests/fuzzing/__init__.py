@@ -9,8 +9,12 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
-FEW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+FEW = settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    # To explain a failure takes long.
+    phases=[phase for phase in settings().phases if phase is not Phase.explain],
+)
 
 MANY = settings(FEW, max_examples=3 * FEW.max_examples)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -173,7 +173,7 @@ def test_callers_of_a_daemon_get_what_they_should(caplog: pytest.LogCaptureFixtu
     caplog.set_level(logging.CRITICAL, logger="uuidd")
     outcomes = set()
 
-    @FEW
+    @settings(FEW, max_examples=FEW.max_examples // 2)
     @given(_HOSTS, st.lists(_ROUNDS, min_size=1, max_size=ROUNDS))
     def get_what_they_should(host: Host, rounds: list[Round]) -> None:
         with in_time_and_room(SECONDS):

@@ -101,17 +101,16 @@ def tried(mode: str, image: Path, archive: Path, folder: Path, count: int) -> bo
         for clone, since in zip(clones, begun, strict=True)
     ]
     before: list[Turn] = []
-    after: dict[float, list[Turn]] = {since: [] for since in begun}
+    after: list[list[Turn]] = [[], []]
     for name, written_in in PROGRAMS.items():
         of_original = turns(original.ports[name].lines(), written_in)
         before += of_original
-        for clone, since in zip(clones, begun, strict=True):
-            of_clone = turns(clone.ports[name].lines(), written_in)
-            after[since] += resumed(of_original, of_clone)
-    found = rows(before, after)
+        for clone, some in zip(clones, after, strict=True):
+            some += resumed(of_original, turns(clone.ports[name].lines(), written_in))
+    found = rows(before, [*after[0], *after[1]])
     print(f"\n## {mode}\n\n{table(found)}\n")
     print("The log told of the clone:", ", ".join(map(_told, noticed)))
-    one, two = (nodes(some, noticed=mode != "none") for some in after.values())
+    one, two = (nodes(some, noticed=mode != "none") for some in after)
     print("Nodes of v1 that both clones have:", len(one & two), "of", len(one | two))
     repeated = sum(row.in_both_after for row in found)
     return mode == "none" or not (None in noticed or repeated or one & two)

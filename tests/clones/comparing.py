@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tests.clones.machine import Line
@@ -19,28 +19,20 @@ class Id(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a program has drawn in a row, and when that was received.
-
-    *noticed* is whether the daemon had noticed a clone before.
-    """
+    """What a program has drawn in a row; *noticed*: the daemon had noticed a clone before."""
 
     number: int
-    at: float
     noticed: bool
     ids: list[Id]
 
 
 class Row(NamedTuple):
-    """How many ids of one kind were drawn before the daemon noticed the clone, and after it.
-
-    *last* is when the last of those came that are in both, in seconds after the resume, or None.
-    """
+    """How many ids of one kind were drawn before the daemon noticed the clone, and after it."""
 
     by: str
     kind: str
     drawn: int
     in_both: int
-    last: float | None
     drawn_after: int
     in_both_after: int
 
@@ -62,7 +54,7 @@ def turns(lines: Iterable[Line], client: str) -> list[Turn]:
                 for kind, texts in said[name].items()
                 for text in texts
             ]
-            found.append(Turn(said["turn"], line.at, said["noticed"], ids))
+            found.append(Turn(said["turn"], said["noticed"], ids))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a turn: {line.text[:200]!r}") from error
     return found
@@ -77,32 +69,21 @@ def resumed(original: Sequence[Turn], clone: Iterable[Turn]) -> list[Turn]:
     return [turn for turn in clone if turn.number > last + 1]
 
 
-def rows(original: Iterable[Turn], clones: Mapping[float, Sequence[Turn]]) -> list[Row]:
-    """Return a row for each kind of each maker, where *clones* are the turns by when they resumed.
+def rows(original: Iterable[Turn], clones: Sequence[Turn]) -> list[Row]:
+    """Return a row for each kind of each maker, from the turns of the original and of all clones.
 
     An id is in both if it came twice anywhere: also in one clone, or in the original.
     """
-    times = Counter(
-        (each.kind, each.text)
-        for some in (original, *clones.values())
-        for turn in some
-        for each in turn.ids
-    )
-    found: dict[tuple[str, str], Row] = {}
-    for begun, some in clones.items():
-        for turn in some:
-            for by, kind, text in turn.ids:
-                row = found.setdefault((by, kind), Row(by, kind, 0, 0, None, 0, 0))
-                twice = times[kind, text] > 1
-                if turn.noticed:
-                    row = row._replace(
-                        drawn_after=row.drawn_after + 1, in_both_after=row.in_both_after + twice
-                    )
-                else:
-                    last = max(row.last or 0.0, turn.at - begun) if twice else row.last
-                    row = row._replace(drawn=row.drawn + 1, in_both=row.in_both + twice, last=last)
-                found[by, kind] = row
-    return [found[key] for key in sorted(found)]
+    times = Counter((each.kind, each.text) for turn in (*original, *clones) for each in turn.ids)
+    drawn, twice = Counter[tuple[str, str, bool]](), Counter[tuple[str, str, bool]]()
+    for turn in clones:
+        for by, kind, text in turn.ids:
+            drawn[by, kind, turn.noticed] += 1
+            twice[by, kind, turn.noticed] += times[kind, text] > 1
+    return [
+        Row(by, kind, *(some[by, kind, late] for late in (False, True) for some in (drawn, twice)))
+        for by, kind in sorted({(by, kind) for by, kind, _ in drawn})
+    ]
 
 
 def nodes(some: Iterable[Turn], *, noticed: bool) -> set[str]:
@@ -119,13 +100,8 @@ def nodes(some: Iterable[Turn], *, noticed: bool) -> set[str]:
 def table(found: Iterable[Row]) -> str:
     """Return *rows* as a table of Markdown."""
     lines = [
-        "| by | kind | before: drawn | in both | the last after, s | after: drawn | in both |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| by | kind | before: drawn | in both | after: drawn | in both |",
+        "|---|---|---:|---:|---:|---:|",
+        *(f"| {' | '.join(map(str, row))} |" for row in found),
     ]
-    for row in found:
-        last = "" if row.last is None else f"{row.last:.2f}"
-        lines.append(
-            f"| {row.by} | {row.kind} | {row.drawn} | {row.in_both} | {last}"
-            f" | {row.drawn_after} | {row.in_both_after} |"
-        )
     return "\n".join(lines)

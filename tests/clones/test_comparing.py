@@ -4,19 +4,19 @@ import json
 
 import pytest
 
-from tests.clones.comparing import Id, Row, Turn, nodes, resumed, rows, table, turns
+from tests.clones.comparing import Id, Row, Turn, nodes, resumed, rows, turns
 from tests.clones.machine import Line
 
 
-def line(number: int, *ids: str, at: float = 0.0, noticed: bool = False) -> Line:
+def line(number: int, *ids: str, noticed: bool = False) -> Line:
     """A line of a program that has drawn these v4 of its client."""
     turn = {"turn": number, "noticed": noticed, "client": {"v4": ids}, "daemon": {"v1": ["x"]}}
-    return Line(at, json.dumps(turn))
+    return Line(0, json.dumps(turn))
 
 
 def test_a_turn_has_the_ids_of_both_makers() -> None:
-    (turn,) = turns([line(7, "a", at=3.0, noticed=True)], "in C")
-    assert (turn.number, turn.at, turn.noticed) == (7, 3.0, True)
+    (turn,) = turns([line(7, "a", noticed=True)], "in C")
+    assert (turn.number, turn.noticed) == (7, True)
     assert turn.ids == [("client, in C", "v4", "a"), ("daemon", "v1", "x")]
 
 
@@ -38,18 +38,18 @@ def test_the_turn_that_was_drawn_before_the_snapshot_does_not_count() -> None:
 
 
 def counted(original: list[Line], *clones: list[Line]) -> Row:
-    """Return the row of the v4 of a client, where the clones were resumed at 10 and 20."""
-    after = {10.0 * at: turns(some, "in C") for at, some in enumerate(clones, 1)}
+    """Return the row of the v4 of a client."""
+    after = [turn for some in clones for turn in turns(some, "in C")]
     return next(row for row in rows(turns(original, "in C"), after) if row.kind == "v4")
 
 
 def test_ids_in_both_clones_are_counted_before_and_after_the_notice() -> None:
     row = counted(
         [line(1, "z")],
-        [line(3, "a", "b", at=11), line(4, "c", at=12), line(5, "d", "e", at=13, noticed=True)],
-        [line(3, "a", "p", at=21.5), line(4, "q", at=22), line(5, "d", "f", at=23, noticed=True)],
+        [line(3, "a", "b"), line(4, "c"), line(5, "d", "e", noticed=True)],
+        [line(3, "a", "p"), line(4, "q"), line(5, "d", "f", noticed=True)],
     )
-    assert row == ("client, in C", "v4", 6, 2, 1.5, 4, 2)
+    assert row == ("client, in C", "v4", 6, 2, 4, 2)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,6 @@ def test_an_id_counts_wherever_it_came_before(
 
 @pytest.mark.parametrize(("noticed", "found"), [(False, {"aa", "bb"}), (True, {"bb"})])
 def test_the_nodes_are_those_of_v1(noticed: bool, found: set[str]) -> None:
-    before = Turn(1, 0, False, [Id("daemon", "v1", "1-2-3-4-aa"), Id("daemon", "v7", "1-2-3-4-cc")])
-    after = Turn(2, 0, True, [Id("daemon", "v1", "1-2-3-4-bb")])
+    before = Turn(1, False, [Id("daemon", "v1", "1-2-3-4-aa"), Id("daemon", "v7", "1-2-3-4-cc")])
+    after = Turn(2, True, [Id("daemon", "v1", "1-2-3-4-bb")])
     assert nodes([before, after], noticed=noticed) == found
-
-
-def test_the_table_has_a_line_for_each_row() -> None:
-    shown = table([Row("daemon", "v1", 5, 2, 0.125, 7, 0), Row("daemon", "v4", 5, 0, None, 7, 0)])
-    assert shown.splitlines()[2:] == [
-        "| daemon | v1 | 5 | 2 | 0.12 | 7 | 0 |",
-        "| daemon | v4 | 5 | 0 |  | 7 | 0 |",
-    ]

@@ -30,19 +30,10 @@ NAMES = [
 _NUMBERS = (0, 1, 2, 3, 10, 63, 64, 127, 128, 255, 1000, 1001, 65535, 1_000_000, 1_000_001)
 
 NUMBERS = [
-    *(bytes([number]) for number in range(8)),
-    *(b"\xcd" + number.to_bytes(2, "big") for number in _NUMBERS if number < 1 << 16),
-    *(b"\xce" + number.to_bytes(4, "big") for number in (*_NUMBERS, 1 << 31, (1 << 32) - 1)),
-    *(
-        b"\xcf" + number.to_bytes(8, "big")
-        for number in (1, 1 << 32, (1 << 60) - 1, 1 << 60, 1 << 63, (1 << 64) - 1)
-    ),
-    b"\xff",
-    b"\xe0",
-    b"\xd0\x80",
-    b"\xd1\x80\x00",
-    b"\xd2\x80\x00\x00\x00",
-    b"\xd3\x80\x00\x00\x00\x00\x00\x00\x00",
+    *map(msgpack.packb, (*_NUMBERS, -1, -32, -128, -(1 << 15), -(1 << 31), -(1 << 63))),
+    *map(msgpack.packb, (1 << 31, (1 << 32) - 1, 1 << 32, (1 << 60) - 1, 1 << 60, (1 << 64) - 1)),
+    # Longer than needed.
+    *(b"\xce" + number.to_bytes(4, "big") for number in _NUMBERS),
 ]
 
 VALUES = [

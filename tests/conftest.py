@@ -31,7 +31,7 @@ from uuidd_client import extension
 settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=30, derandomize=True)
 # hypothesis would take no seed in these if CI is set.
-for profile, examples in (("thorough", 400), ("fuzzing", 100)):
+for profile, examples in (("thorough", 400), ("fuzzing", 200)):
     settings.register_profile(profile, deadline=None, max_examples=examples, derandomize=False)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 

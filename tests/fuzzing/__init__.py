@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 FEW = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    # To explain a failure takes long.
+    # To explain a failure takes long, and to shrink several.
+    report_multiple_bugs=False,
     phases=[phase for phase in settings().phases if phase is not Phase.explain],
 )
 

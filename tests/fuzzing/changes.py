@@ -35,10 +35,9 @@ class Changes:
     ) -> None:
         self._spans = spans
         # None is the size of any value. Most messages stay whole, for what is not is soon refused.
-        sizes = st.one_of(st.none(), st.none(), st.integers(0, 8), st.just(LONGEST))
+        sizes = st.one_of(st.none(), st.none(), st.none(), st.integers(0, 8), st.just(LONGEST))
         others = st.one_of(
-            st.sampled_from(parts),
-            st.sampled_from(parts),
+            *[st.sampled_from(parts)] * 3,
             st.binary(max_size=4),
             st.sampled_from(seeds),
             st.builds(bytes.__mul__, st.sampled_from(parts), st.integers(2, 30)),
@@ -49,9 +48,9 @@ class Changes:
         )
         """One message each, with one change at most."""
         self.many: SearchStrategy[list[bytes]] = st.builds(
-            self._everywhere, self.messages, others, sizes
+            self._everywhere, self.messages, st.lists(others, min_size=1, max_size=4), sizes
         )
-        """A message each, and those with one more change, which is the same at each place."""
+        """A message each, and those with one more change: each of some parts at each place."""
 
     def _with(self, data: bytes, changes: list[tuple[bytes, int | None, int]]) -> bytes:
         for part, size, place in changes:
@@ -60,8 +59,9 @@ class Changes:
             data = (data[:begin] + part + data[end:])[:LONGEST]
         return data
 
-    def _everywhere(self, data: bytes, part: bytes, size: int | None) -> list[bytes]:
-        some = [data[:begin] + part + data[end:] for begin, end in self._places(data, size)]
+    def _everywhere(self, data: bytes, parts: list[bytes], size: int | None) -> list[bytes]:
+        places = self._places(data, size)
+        some = [data[:begin] + part + data[end:] for part in parts for begin, end in places]
         return [data, *(changed[:LONGEST] for changed in some)]
 
     def _places(self, data: bytes, size: int | None) -> list[Span]:

@@ -63,6 +63,7 @@ def _read(pieces: list[bytes]) -> tuple[list[tuple[object, ...]], bytes, bool]:
             for (msgid, method, params), at in rpc.unpack_requests(rest, limit=LIMIT):
                 assert end < at <= len(rest), "each request ends past the one before"
                 if msgid is not None:
+                    assert type(msgid) is int, "a msgid is a number"
                     rpc.pack_error(msgid, "x", "")
                 try:
                     # Bytes are equal for what holds a NaN, too.

@@ -305,6 +305,7 @@ async def test_status_tells_how_the_daemon_does() -> None:
             "rpc": {"requests": 3, "ids": 100, "refused": {"unknown_method": 1}},
             "libuuid": {"requests": 0, "ids": 0, "refused": {}},
         },
+        "fallback": {"ids": {}, "last_age": None},
         "limits": asdict(Limits()),
         "steady": {
             "next": inside.steady.next,

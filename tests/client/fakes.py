@@ -94,8 +94,8 @@ class Server:
 
     Requests for a lease are apart: *asked* counts them, and *lease* answers them, or hangs up if it
     returns False. So are notifications: *told* counts those of ids in use, and *fallback_ids* has
-    the counts of the others. The first answer over a connection comes with the descriptors
-    *greeting*.
+    the counts of ids that were made without the daemon. It hangs up at any other. The first answer
+    over a connection comes with the descriptors *greeting*.
     """
 
     def __init__(
@@ -165,8 +165,12 @@ class Server:
                 unpacker.feed(request)
                 _, method, params = unpacker.unpack()
                 request = request[unpacker.tell() :]
-                self.told += method == methods.IN_USE
-                self.fallback_ids += params
+                if method == methods.FALLBACK_IDS:
+                    self.fallback_ids += params
+                elif [method, params] == [methods.IN_USE, []]:
+                    self.told += 1
+                else:
+                    return False
             if not request:
                 return True
             if b"lease" in request:

@@ -151,7 +151,7 @@ KEPT = [
         "MalformedError+answered",
     ),
     # A notification that has to wait, on a connection that stays.
-    ([None] * 4 + [Script(Ending.STAY, [b"\x93\x02\xa4make\x91\xa2v4"])], "unanswered"),
+    ([None] * 4 + [Script(Ending.STAY, [b"\x93\x02\xa4make\x91\xa2v1"])], "unanswered"),
     # One byte after another, of both dialects.
     ([Script(Ending.SHUT, [b"\x04", b"\x0a", b"\0", b"\0", b"\0"])], "libuuid"),
 ]

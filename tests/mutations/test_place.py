@@ -136,6 +136,20 @@ def mutation(new: str, *tests: str, of_c: bool = False) -> Mutation:
 
 
 @pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("test_a_save", "tests/test_saver.py::test_a_save"),
+        ("test_saver.test_a_save", "tests/test_saver.py::test_a_save"),
+        ("test_saver", "tests/test_saver.py"),
+    ],
+)
+def test_a_test_is_found_by_its_name(top: Path, name: str, found: str) -> None:
+    """And not all tests of its module, others of which may see the mutation too."""
+    (broken,) = breaks([mutation("0", name)], top)
+    assert broken.tests == (found,)
+
+
+@pytest.mark.parametrize(
     ("new", "test", "of_c", "fault"),
     [
         ("0", "test_a_sav", False, "there is no test_a_sav; near it: test_a_save, test_saver"),

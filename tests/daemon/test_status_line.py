@@ -104,6 +104,11 @@ async def test_the_day_on_which_snowflakes_are_full_is_that_of_the_chosen_epoch(
     assert status["full_on"]["snowflake"] == "2084-09-06"
 
 
+async def test_the_status_of_a_daemon_without_a_worker_number_has_none() -> None:
+    """A 0 would be another daemon's number."""
+    assert Inside().report.status()["steady"]["worker"] is None
+
+
 async def test_what_keeps_clients_or_the_clock_away_is_told() -> None:
     inside = Inside(
         unreachable=lambda: "unreachable: gone",

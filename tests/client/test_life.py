@@ -48,6 +48,10 @@ def unwiped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     renew()
 
 
+def test_a_kernel_that_wipes_nothing_in_a_child_stops_no_life(unwiped: Life) -> None:
+    assert not unwiped.over
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("fork", [os.fork, raw_fork])
 def test_a_life_is_over_in_a_forks_child(fork: Callable[[], int]) -> None:

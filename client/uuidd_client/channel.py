@@ -138,7 +138,7 @@ class Channel:
     All calls that ask the daemon raise DaemonUnavailable if it has no usable answer, and there is
     no fallback. Those in a life that is over may raise anything: the caller has to look.
 
-    Raises ValueError if $UUIDD_TIMEOUT is used and wrong.
+    Raises ValueError if $UUIDD_FALLBACK is wrong, or if $UUIDD_TIMEOUT is used and wrong.
     """
 
     def __init__(self, settings: Settings, life: Life, former: Channel | None = None) -> None:

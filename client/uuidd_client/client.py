@@ -83,6 +83,8 @@ class Client:
         *,
         _clock: ClientClock | None = None,
     ) -> None:
+        if type(fallback) is not bool:
+            raise TypeError(f"fallback is {shown(fallback)}; it must be True or False")
         age = _seconds("max_age", max_age)
         patience = None if timeout is None else _seconds("timeout", timeout)
         if age < 0:

@@ -74,6 +74,12 @@ def given_timeout() -> float | None:
     return min(number, YEAR)
 
 
-def may_fall_back(wanted: object) -> bool:
-    """Whether to make ids without a daemon: if *wanted*, and if $UUIDD_FALLBACK is not 0."""
-    return bool(wanted) and os.environ.get("UUIDD_FALLBACK") != "0"
+def may_fall_back(wanted: bool) -> bool:
+    """Whether to make ids without a daemon: if *wanted*, and if $UUIDD_FALLBACK is not 0.
+
+    Raises ValueError if the variable is neither 0 nor 1.
+    """
+    value = os.environ.get("UUIDD_FALLBACK") or "1"
+    if value not in ("0", "1"):
+        raise ValueError(f"UUIDD_FALLBACK is {value!r}; it must be 0 or 1")
+    return wanted and value == "1"

@@ -54,6 +54,10 @@ WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
     ("iter", ("v1", "hex"), ValueError, f"form is 'hex'; {FORM}"),
     *(("Client", (it,), TypeError, f"socket is .*; {PATH}") for it in (5, 1.5, ["/run/s"])),
     *(
+        ("Client", (None, it), TypeError, f"fallback is {it!r}; it must be True or False")
+        for it in ("no", 0, None)
+    ),
+    *(
         ("Client", (None, True, age), ValueError, f"max_age is {age!r}; {FINITE}")
         for age in (-0.1, float("nan"), float("inf"))
     ),
@@ -104,6 +108,17 @@ def test_a_bad_time_out_in_the_environment_is_one_clear_error(
     monkeypatch.setenv("UUIDD_TIMEOUT", given)
     refusal = f"UUIDD_TIMEOUT is {given!r}; it must be a finite number of"
     with pytest.raises(ValueError, match=refusal):
+        Client("/nowhere/s", fallback=fallback).uuid1()
+
+
+@pytest.mark.parametrize("given", ["maybe", "no", "False", " 0"])
+@pytest.mark.parametrize("fallback", [True, False])
+def test_a_bad_fallback_in_the_environment_is_one_clear_error(
+    given: str, fallback: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To take it for yes would make ids that are not marked safe."""
+    monkeypatch.setenv("UUIDD_FALLBACK", given)
+    with pytest.raises(ValueError, match=f"UUIDD_FALLBACK is {given!r}; it must be 0 or 1"):
         Client("/nowhere/s", fallback=fallback).uuid1()
 
 

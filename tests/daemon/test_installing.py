@@ -274,14 +274,18 @@ def test_the_command_says_what_it_did_and_what_comes_next(
     assert "systemctl daemon-reload" in all_steps
     assert "systemctl enable" in all_steps
     assert steps() == all_steps
-    enabled = tmp_path / installing.ENABLED
-    enabled.parent.mkdir()
-    enabled.symlink_to(tmp_path / FILES["uuidd-keep.path"])
+    wanted = tmp_path / "etc/systemd/system/multi-user.target.wants"
+    wanted.mkdir()
+    for name in ("uuidd-keep.path", "uuidd-metrics.service"):
+        (wanted / name).symlink_to(tmp_path / FILES[name])
     assert steps() == "  systemctl daemon-reload\n  systemctl restart uuidd.service\n"
     (tmp_path / FILES["uuidd.socket"]).write_text("an older one\n")
     assert steps() == all_steps
-    assert "systemctl daemon-reload" in steps("--undo")
-    assert not enabled.is_symlink()
+    undone = steps("--undo")
+    assert undone.startswith(
+        "  systemctl stop uuidd-keep.path uuidd-metrics.service uuidd.service "
+    )
+    assert not list(wanted.iterdir())
 
 
 @pytest.fixture

@@ -78,14 +78,17 @@ NEXT_AGAIN = """Next:
   systemctl daemon-reload
   systemctl restart uuidd.service"""
 
-ENABLED = "etc/systemd/system/multi-user.target.wants/uuidd-keep.path"
-"""The link that ``systemctl enable`` makes for the unit that util-linux's package does not have."""
+WANTED = "etc/systemd/system/multi-user.target.wants"
+"""Where ``systemctl enable`` makes the links of OURS_ALONE."""
+
+OURS_ALONE = ("uuidd-keep.path", "uuidd-metrics.service")
+"""Units that util-linux's package does not have, and that can be enabled."""
 
 LASTING = ("uuidd.socket", "uuidd-keep.path", "sysusers.conf", "tmpfiles.conf")
 """Those of FILES that a restart of the service does not apply."""
 
 NEXT_UNDONE = """Next:
-  systemctl stop uuidd-keep.path uuidd.service uuidd.socket
+  systemctl stop uuidd-keep.path uuidd-metrics.service uuidd.service uuidd.socket
   systemctl daemon-reload
   systemctl start uuidd.socket    # util-linux's, if it is installed"""
 
@@ -138,7 +141,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _is_installed(prefix: Path) -> bool:
     """Whether our units are enabled, and a restart of the service is all that they need."""
-    return (prefix / ENABLED).is_symlink() and all(
+    return (prefix / WANTED / "uuidd-keep.path").is_symlink() and all(
         _is_ours(name, prefix / FILES[name]) for name in LASTING
     )
 
@@ -244,8 +247,8 @@ def _take(prefix: Path) -> Iterator[str]:
                 yield f"kept {path}, which was changed"
             else:
                 path.unlink()
-                if name == "uuidd-keep.path":
-                    (prefix / ENABLED).unlink(missing_ok=True)
+                if name in OURS_ALONE:
+                    (prefix / WANTED / name).unlink(missing_ok=True)
                 if os.path.lexists(_saved(path)):
                     _saved(path).rename(path)
                     yield f"removed {path}, and restored the earlier file"

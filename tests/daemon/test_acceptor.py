@@ -318,6 +318,19 @@ async def test_the_daemons_own_user_can_ask_when_it_has_all_connections() -> Non
         assert served.inside.service.rpc.refused == {"made_room": 1}
 
 
+async def test_connections_that_have_sent_nothing_make_room_first() -> None:
+    async with serving(connections=40) as served, contextlib.AsyncExitStack() as stack:
+        open_ones = [await stack.enter_async_context(served.connect()) for _ in range(40)]
+        await trio.testing.wait_all_tasks_blocked()
+        used = open_ones[::2]
+        for peer in used:
+            await peer.call("status")
+        for _ in range(20):
+            newcomer = await stack.enter_async_context(served.connect())
+            assert (await newcomer.call("status")).error is None
+        assert [(await peer.call("status")).error for peer in used] == [None] * 20
+
+
 @pytest.mark.parametrize(("asked", "end"), [(b"\x04" + pack("=i", 1), 1), (b"", 5)])
 async def test_past_the_limit_libuuid_is_closed_upon_in_order(asked: bytes, end: float) -> None:
     """A libuuid caller has its request read, and then sees the end, not a reset. It has 5 s."""

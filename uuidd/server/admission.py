@@ -151,6 +151,8 @@ class Evictor:
         if not surplus:
             return False
         theirs = [client for client in self._clients if client.uid == largest]
+        # Those that have sent nothing yet come first: nobody misses them.
+        theirs.sort(key=lambda client: client.silent_since is None)
         number = max(ceil(surplus / EVICTED_PART), min(surplus, self._admission.lack(uid)))
         evicted = list(islice(filter(self._drop, theirs), number))
         for client in evicted or theirs[:number]:

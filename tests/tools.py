@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import pytest
@@ -22,6 +24,14 @@ def need(program: str) -> str:
     if path is None:
         _lacks(f"{program} is not installed")
     return path
+
+
+def need_package(name: str) -> ModuleType:
+    """Return a Python package by its name; as ``need``."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        _lacks(f"the Python package {name} is not installed")
 
 
 def need_compiler() -> str:

@@ -17,7 +17,7 @@ import yaml
 from tests.client.test_scrape import fetched
 from tests.rig import Connection, until
 from tests.system.image import PROJECT, SOCKETS, STATE, Image, Started, Volumes, end
-from tests.tools import need, output, run
+from tests.tools import need, need_package, output, run
 from uuidd.privileges import User, acting_as
 
 pytestmark = pytest.mark.thorough
@@ -278,11 +278,12 @@ PROBES: dict[Callable[[], dict[str, Any]] | None, set[str]] = {
 """Which probes a daemon has, and what is none."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["daemonset.yaml", "sidecar.yaml"])
 @pytest.mark.parametrize("version", ["1.29", "1.35"])
 def test_the_schemas_of_kubernetes_have_nothing_to_say(name: str, version: str) -> None:
     """Of the first with native sidecars, and of a new one. An unknown field is an error."""
-    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    kubernetes_validate = need_package("kubernetes_validate")
     for manifest in [*manifests(name), consumer()]:
         kubernetes_validate.validate(manifest, version, strict=True)
 

@@ -70,7 +70,10 @@ def telling(path: Path, pid: int | str, *, uid: int | None = None) -> AbstractCo
 def process(name: str, uid: int) -> Iterator[subprocess.Popen[bytes]]:
     """A process of a user's that has a name, and ends with the context at the latest."""
     running = subprocess.Popen([name, "60"], executable=need("sleep"), user=uid)
+    cmdline = Path("/proc", str(running.pid), "cmdline")
     try:
+        # execve(2) closes the pipe that Popen waits for before it sets the new command line.
+        until(lambda: cmdline.read_bytes() == f"{name}\0".encode() + b"60\0")
         yield running
     finally:
         running.kill()

@@ -110,6 +110,14 @@ async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -
             words.release()
 
 
+async def test_the_page_comes_with_the_first_lease_after_other_replies(
+    page: Page, holder: Peer
+) -> None:
+    await holder.call("take", "utc", 1)
+    lease = await holder.call("lease")
+    assert [data for _, data in holder.passed][1:] == [message(1, 1, None, lease.result)]
+
+
 @pytest.mark.parametrize("first", [("take", "utc", 64), ("make", "v1"), ("status",), ("none",)])
 async def test_the_page_comes_with_the_first_reply(
     page: Page, first: tuple[Any, ...], holder: Peer

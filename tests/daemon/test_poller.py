@@ -85,7 +85,7 @@ class Place:
 
     def client(self, sock: socket.socket, uid: int = UID) -> Client:
         """Return a client of *uid*."""
-        return Client(sock, uid, self.inside.service, monotonic=self.clock)
+        return Client(sock, uid, self.inside.service)
 
     def _place(self, client: Client, then: Next) -> None:
         if then is Next.END:

@@ -61,7 +61,7 @@ class Pumped:
         self.answers.limits = Limits(**limits)
         self.clock = clock or TickingClock()
         self.peer, ours = socket.socketpair()
-        self.client = Client(ours, UID, cast("Service", self.answers), refusal, self.clock)
+        self.client = Client(ours, UID, cast("Service", self.answers), refusal)
 
     def __enter__(self) -> Pumped:
         return self
@@ -80,7 +80,7 @@ class Pumped:
             self.peer.sendall(data)
         if end:
             self.peer.shutdown(socket.SHUT_WR)
-        then = self.client.pump(self.clock.now + TURN_SECONDS)
+        then = self.client.pump(self.clock.now + TURN_SECONDS, self.clock)
         try:
             return self.peer.recv(1 << 20, socket.MSG_DONTWAIT), then
         except BlockingIOError:

@@ -62,6 +62,9 @@ was read, a few bytes still count."""
 READ_BYTES = 16384
 """Bytes read at once: some hundreds of pipelined requests."""
 
+FIRST = "first"
+"""Stands for the first reply to a client."""
+
 _INT = Struct("i")
 _DONTWAIT = int(socket.MSG_DONTWAIT)
 
@@ -81,26 +84,22 @@ class Next(Enum):
 class Client:
     """The client at *sock*, of *uid*, which *service* answers under its limits. No call blocks.
 
-    *refusal* says why it is over a limit, "" if it is not. *monotonic* is the clock that ends a
-    turn.
+    *refusal* says why it is over a limit, "" if it is not.
 
     *silent_since* is when the wait for its first byte began, None once that or the end has arrived.
-    *lease* is the last lease that it was granted. *greeted* is whether the first reply was sent,
-    with the page, and *has_page* whether the page was passed with a lease. *ended* is whether the
-    connection is open only until the client has read what was sent.
+    *lease* is the last lease that it was granted, and *has_page* is whether the page was passed
+    with one. *ended* is whether the connection is open only until the client has read what was
+    sent.
     """
 
     __slots__ = (
+        "_after",
         "_answer",
         "_data",
-        "_ending",
-        "_lease_for",
-        "_monotonic",
-        "_partial",
+        "_page_for",
         "_service",
         "deadline",
         "ended",
-        "greeted",
         "has_page",
         "lease",
         "pause",
@@ -113,20 +112,13 @@ class Client:
     )
 
     def __init__(
-        self,
-        sock: socket.SocketType,
-        uid: int,
-        service: Service,
-        refusal: str = "",
-        monotonic: Callable[[], float] = time.monotonic,
+        self, sock: socket.SocketType, uid: int, service: Service, refusal: str = ""
     ) -> None:
         self.sock = sock
         self.uid = uid
         self.refusal = refusal
         self._service = service
-        self._monotonic = monotonic
-        self.greeted = self.has_page = self.ended = False
-        self._partial = self._ending = False
+        self.has_page = self.ended = False
         self.silent_since: float | None = 0.0
         self.deadline: float | None = None
         self.lease: Lease | None = None
@@ -135,11 +127,16 @@ class Client:
         """The counts of its dialect."""
         self.pause: Pause = None
         self._answer: Answer | None = None
-        self._lease_for: int | None = None
-        """The msgid of the lease whose reply is to pass the page."""
+        self._after = Next.REQUEST
+        """What has to happen next once the answer that is half made, and all replies, are sent."""
+        self._page_for: int | str | None = FIRST
+        """The reply that passes the page: FIRST, or that to the request for a lease, its msgid."""
 
-    def pump(self, ends: float) -> Next:
-        """Do what can be done at once, in a turn until *ends*; return what has to happen next."""
+    def pump(self, ends: float, monotonic: Callable[[], float] = time.monotonic) -> Next:
+        """Do what can be done at once, in a turn until *ends*; return what has to happen next.
+
+        *monotonic* is the clock that ends the turn.
+        """
         if self.unsent:
             if then := self._send():
                 return then
@@ -148,33 +145,29 @@ class Client:
                 return Next.PAUSE
         if self._answer is not None:
             self._go_on()
-        elif self._ending:
+        elif self._after is Next.END:
             return Next.END
         else:
-            if (self._partial or not self._data) and (then := self.receive()):
+            if self._after is not Next.TURN and (then := self.receive()):
                 return then
             if self.refusal:
                 self._turn_away()
             elif self.tally is self._service.libuuid:
                 self._answer_libuuid()
             else:
-                self._answer_requests(ends)
+                self._answer_requests(ends, monotonic)
         if self.unsent and (then := self._send()):
             return then
         if self._answer is not None:
             return Next.PIECE if self.pause is None else Next.PAUSE
-        if self._ending:
-            return Next.END
-        if not self._data:
-            return Next.REQUEST
-        return Next.REST if self._partial else Next.TURN
+        return self._after
 
     def receive(self) -> Next | None:
         """Receive what has arrived; return what has to happen next, None if it can be answered."""
         try:
             data = self.sock.recv(READ_BYTES, _DONTWAIT)
         except BlockingIOError:
-            return Next.REST if self._data else Next.REQUEST
+            return self._after
         except OSError:
             # The peer is gone, which is an end as well.
             data = b""
@@ -182,13 +175,14 @@ class Client:
         if not data or (is_new and not self._begins(data[0])):
             return Next.END
         self._data = self._data + data if self._data else data
-        self._partial = False
+        self._after = Next.TURN
         return None
 
     def _begins(self, first: int) -> bool:
         """Note the dialect of a first byte; return whether there is any."""
         if first in LIBUUID_FIRST:
             self.tally = self._service.libuuid
+            self._page_for = None
         elif first in RPC_FIRST:
             with contextlib.suppress(OSError):
                 # Limits what the system keeps for a peer that does not read.
@@ -198,17 +192,17 @@ class Client:
             return False
         return True
 
-    def _answer_requests(self, ends: float) -> None:
+    def _answer_requests(self, ends: float, monotonic: Callable[[], float]) -> None:
         """Answer the requests that have arrived, until the turn is over or one has to wait."""
         data, limits = self._data, self._service.limits
         end = answered = 0
         try:
             for request, request_end in rpc.unpack_requests(data, limit=limits.request_bytes):
                 if answered and (
-                    self._monotonic() > ends
+                    monotonic() > ends
                     or answered >= limits.pipelined
                     or len(self.unsent) >= FLUSH_BYTES
-                    or self._lease_for is not None
+                    or self._page_for not in (None, FIRST)
                 ):
                     break
                 end = request_end
@@ -217,10 +211,10 @@ class Client:
                 if not self._go_on():
                     break
             else:
-                self._partial = end < len(data)
+                self._after = Next.REST
         except rpc.MalformedError as error:
             self.tally.refuse("malformed")
-            self._ending = True
+            self._after = Next.END
             if error.msgid is not None:
                 self.unsent += rpc.pack_error(
                     error.msgid, "bad_params", f"{error}; the connection is closed"
@@ -228,18 +222,20 @@ class Client:
         if end:
             self._data = data[end:]
             self.deadline = None
+            if not self._data:
+                self._after = Next.REQUEST
 
     def _answer_libuuid(self) -> None:
         try:
             request = libuuid.unpack_request(self._data)
         except libuuid.ProtocolError:
             self.tally.refuse("malformed")
-            self._ending = True
+            self._after = Next.END
             return
         if request is None:
-            self._partial = True
+            self._after = Next.REST
             return
-        self._ending = True
+        self._after = Next.END
         self.deadline = None
         self._answer = self._service.answer_libuuid(request, self)
         self._go_on()
@@ -268,23 +264,23 @@ class Client:
                     request.msgid for request, _ in rpc.unpack_requests(data, limit=most)
                 )
                 msgid = next((each for each in asked if each is not None), None)
-                self._partial = msgid is None and len(data) <= most
+                if msgid is None and len(data) <= most:
+                    self._after = Next.REST
+                    return
             except rpc.MalformedError as error:
                 msgid = error.msgid
-        self._ending = not self._partial
+        self._after = Next.END
         if msgid is not None:
             self.unsent = rpc.pack_error(msgid, "busy", self.refusal)
 
     def pass_page(self, msgid: int) -> None:
         """Pass the page with the reply to request *msgid*, or else take back its lease."""
-        self._lease_for = msgid
+        self._page_for = msgid
 
     def _send(self) -> Next | None:
         """Send replies; return what has to happen next, None if all of them could be sent."""
         data, sent = self.unsent, 0
-        if self._lease_for is not None or not (
-            self.greeted or self.refusal or self.tally is self._service.libuuid
-        ):
+        if self._page_for is not None and not self.refusal:
             data, sent = self._send_with_page(data)
         try:
             sent = sent or self.sock.send(data, _DONTWAIT)
@@ -305,14 +301,18 @@ class Client:
         So who holds a block knows of a clone without a request for that. Who does not receive the
         descriptor misses nothing: the kernel drops it.
         """
-        msgid, self._lease_for = self._lease_for, None
-        self.greeted = True
+        page_for, self._page_for = self._page_for, None
         sent = self._service.leasing.send_with_page(self.sock, data)
-        if msgid is not None:
+        if isinstance(page_for, int):
             self.has_page = sent > 0
             if not sent:
-                data = self.unsent = self._service.take_back_lease(msgid, self)
+                data = self.unsent = self._service.take_back_lease(page_for, self)
         return data, sent
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the first rpc reply was sent, with the page."""
+        return self._page_for != FIRST and self.tally is self._service.rpc
 
     def is_unread(self) -> bool:
         """Whether the client, or a process that has a copy of its socket, has not read all."""

@@ -94,7 +94,7 @@ class Poller:
         # With one core, to poll would keep the client from it.
         self._spins = SPINS if (cores or len(os.sched_getaffinity(0))) > 1 else 0
         self._back_to_back = False
-        self._last_alone = (-1, 0.0)
+        self._alone, self._alone_at = -1, 0.0
         self._users = epoll()
         self._queues: dict[int, _Queue] = {}
         self._by_fd: dict[int, _Queue] = {}
@@ -195,21 +195,23 @@ class Poller:
         if queue is self._ended:
             self._close_those_read()
             return
-        now = self._monotonic()
+        monotonic, ready = self._monotonic, queue.ready
+        now = monotonic()
         ends = now + TURN_SECONDS
-        if not queue.ready:
-            queue.ready = [fd for fd, _ in reversed(queue.epoll.poll(0, EVENTS))]
-            alone = queue.ready[0] if len(queue.ready) == 1 else -1
-            last, at = self._last_alone
-            self._back_to_back = last == alone >= 0 and now < at + BACK_TO_BACK
-            self._last_alone = alone, now
-        while queue.ready:
-            client = queue.clients.get(queue.ready.pop())
+        if not ready:
+            ready = queue.ready = [fd for fd, _ in reversed(queue.epoll.poll(0, EVENTS))]
+            alone, self._alone = self._alone, -1
+            self._back_to_back = False
+            if len(ready) == 1:
+                self._back_to_back = alone == ready[0] and now < self._alone_at + BACK_TO_BACK
+                self._alone, self._alone_at = ready[0], now
+        while ready:
+            client = queue.clients.get(ready.pop())
             if client is not None:
-                then = client.pump(ends)
+                then = client.pump(ends, monotonic)
                 if then is not Next.REQUEST:
                     self._leave(queue, client, then)
-            if self._monotonic() > ends:
+            if monotonic() > ends:
                 break
 
     def _close_those_read(self) -> None:

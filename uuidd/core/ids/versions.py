@@ -15,6 +15,8 @@ fit. A function that reads one raises ValueError, naming the UUID, if it is of a
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from uuidd.core.ids import uuids
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.nodes import NODE_BITS
@@ -66,6 +68,9 @@ def v6(tick: int, clock_seq: int, node: int) -> int:
     )
 
 
+# Kept, because nearly all ids of a daemon have one clock sequence and node. By type, because True
+# equals 1.
+@lru_cache(maxsize=64, typed=True)
 def _gregorian_tail(clock_seq: int, node: int) -> int:
     check_bits("clock_seq", clock_seq, CLOCK_SEQ_BITS)
     check_bits("node", node, NODE_BITS)

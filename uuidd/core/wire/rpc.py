@@ -201,8 +201,10 @@ def _request(value: Any) -> Request:
     if type(value) is not list or not value or type(value[0]) is not int:
         raise MalformedError("not a MessagePack-RPC message")
     kind, size = value[0], len(value)
-    if kind == REQUEST and size == 4 and type(value[1]) is int:
-        return Request(value[1], value[2], value[3])
+    if size == 4 and kind == REQUEST:
+        _, msgid, method, params = value
+        if type(msgid) is int:
+            return Request(msgid, method, params)
     if kind == NOTIFICATION and size == 3:
         return Request(None, value[1], value[2])
     if kind == RESPONSE and size == 4:

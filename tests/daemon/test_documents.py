@@ -35,8 +35,8 @@ SOCKET = "/run/uuidd/request"
 SNOWFLAKE = snowflake.time_field(snowflake.TWITTER_EPOCH)
 IN_2090 = times.tick_of(datetime(2090, 1, 1, tzinfo=UTC), TIMES["v1"])
 
-OF_OTHERS = {"--listen-client-urls", "--format", "--build-arg"}
-"""Options of etcd, docker and buildah."""
+OF_OTHERS = {"--listen-client-urls", "--format", "--build-arg", "--no-deps"}
+"""Options of etcd, docker, buildah and pip."""
 
 OF_APPLICATIONS = {"env.py", "manage.py", "models.py"}
 """Files of Alembic and Django, which an application has."""

@@ -10,7 +10,7 @@ that is not UTF-8 comes with U+FFFD in it, and a map, which no method takes, wit
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import msgpack
@@ -214,11 +214,6 @@ def _request(value: Any) -> Request:
     )
 
 
-def _pack(message: list[Any]) -> bytes:
-    packed: bytes = _packer.pack(message)
-    return packed
-
-
 def _emptied(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
     """Return a map without its items, whose keys may be what no dict has, such as an array."""
     deque(items, maxlen=0)
@@ -236,6 +231,6 @@ _READING: dict[str, Any] = {
     "object_pairs_hook": _emptied,
 }
 
-_packer = msgpack.Packer()
+_pack: Callable[[list[Any]], bytes] = msgpack.Packer().pack
 
 _unpack_whole = partial(msgpack.unpackb, **_READING)

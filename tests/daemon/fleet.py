@@ -16,7 +16,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.address import Access, Address, Fleet, parse
+from uuidd.fleet.address import Address, Fleet, parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Found, Holder, Meta, Record
@@ -57,7 +57,7 @@ class Engine(Registers):
     name: str = "the engine"
 
     @contextlib.asynccontextmanager
-    async def connected(self, address: Address, access: Access) -> AsyncIterator[Engine]:
+    async def connected(self, address: Address) -> AsyncIterator[Engine]:
         """Give this engine to a keeper."""
         yield self
 
@@ -159,7 +159,7 @@ class Host:
             if claim is not None:
                 timelines.fence.keep(claim)
             return Keeper(
-                Fleet(parse("folder:///fleet"), Access(), WINDOW, HOLD, low, high),
+                Fleet(parse("folder:///fleet"), WINDOW, HOLD, low, high),
                 *(TWITTER_EPOCH, timelines, read, self._save, self._saved, Holder(name)),
                 connect=engine.connected,
                 random=Random(seed),

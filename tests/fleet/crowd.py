@@ -21,7 +21,7 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
-from uuidd.fleet.address import Fleet, parse
+from uuidd.fleet.address import Fleet
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Holder, Meta
 from uuidd.fleet.registers import connect
@@ -61,7 +61,7 @@ def _keeper(fleet: Fleet, index: int) -> tuple[Keeper, Fence]:
 
 
 async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:
-    async with connect(fleet.address, fleet.access) as registers:
+    async with connect(fleet.address) as registers:
         await registers.create(Meta("0123456789abcdef", TWITTER_EPOCH), {})
     made = [_keeper(fleet, index) for index in range(hosts)]
     async with trio.open_nursery() as nursery:
@@ -82,8 +82,8 @@ async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:
 
 def run(engine: Server, hosts: int, *, window: float = 600, seconds: float = 0) -> Crowd:
     """Return what is seen when so many hosts start at once, and then hold for so many seconds."""
-    address, access = parse(engine.url("uuidd/crowd")), engine.access(engine.folder)
-    return trio.run(_start, Fleet(address, access, window, window, 0, 1023), hosts, seconds)
+    address = engine.address("uuidd/crowd", engine.folder)
+    return trio.run(_start, Fleet(address, window, window, 0, 1023), hosts, seconds)
 
 
 def main() -> int:

@@ -14,7 +14,6 @@ import trio
 from tests.fleet.servers import Server
 from tests.rig import Daemon, until
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away, Changed
 from uuidd.fleet.record import Meta
 from uuidd.fleet.registers import Registers, connect
@@ -29,17 +28,16 @@ class Fleet:
     """A namespace with the numbers 3 to *high* in an engine, and the options of its daemons."""
 
     def __init__(self, engine: Server, folder: Path, high: int = 3) -> None:
-        self.url = engine.url(f"uuidd/{secrets.token_hex(4)}")
-        self.access = engine.access(folder)
-        secret = self.access.secret
-        self.access_options = [f"--worker-secret={secret}"] if secret else []
+        self.address = engine.address(f"uuidd/{secrets.token_hex(4)}", folder)
+        self.url, files = self.address.url, self.address.files
+        self.access_options = [f"--worker-{name}={path}" for name, path in files.items()]
         self.options = [f"--worker={self.url}", "--worker-window=2s", "--worker-hold=2s"]
         self.options += self.access_options
         trio.run(self._make, high)
 
     def connect(self) -> AbstractAsyncContextManager[Registers]:
         """Connect to the namespace."""
-        return connect(parse(self.url), self.access)
+        return connect(self.address)
 
     async def _make(self, high: int) -> None:
         async with self.connect() as engine:

@@ -20,7 +20,7 @@ from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.fleet.address import Access, Fleet, parse
+from uuidd.fleet.address import Fleet, parse
 from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Holder
@@ -59,7 +59,7 @@ class Host:
             Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH, epochs={}
         )
         self._keeper = Keeper(
-            Fleet(parse("folder:///fleet"), Access(), WINDOW, HOLD, *NUMBERS),
+            Fleet(parse("folder:///fleet"), WINDOW, HOLD, *NUMBERS),
             *(TWITTER_EPOCH, self._timelines, self._read, self.save, self._saved),
             Holder(self._name),
             connect=self._engine.connected,

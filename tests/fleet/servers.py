@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ import trustme
 
 from tests.rig import until
 from tests.tools import need, output
-from uuidd.fleet.address import Access
+from uuidd.fleet.address import Address, parse
 
 STARTED_SECONDS = 60.0
 """For an engine's start, on a busy machine."""
@@ -64,9 +65,9 @@ class Server:
         hosts = ",".join(f"127.0.0.1:{client}" for client, *_ in self.ports)
         return f"{self.scheme}{'s' if self.files else ''}://{hosts}/{namespace}"
 
-    def access(self, folder: Path) -> Access:
-        """Return who we are to the engine; what that needs is written into *folder*."""
-        return Access()
+    def address(self, namespace: str, folder: Path) -> Address:
+        """Return that of a namespace; the files that it needs are written into *folder*."""
+        return parse(self.url(namespace))
 
     def command(self, node: int) -> list[object]:
         """Return what starts a node."""
@@ -229,11 +230,11 @@ class Postgresql(Server):
         name = namespace.replace("/", "-")
         return f"postgresql://{USER}@127.0.0.1:{self.ports[0][0]}/postgres/{name}"
 
-    def access(self, folder: Path) -> Access:
+    def address(self, namespace: str, folder: Path) -> Address:
         """See ``Server``."""
         (folder / "secret").write_text(PASSWORD)
         (folder / "secret").chmod(0o600)
-        return Access(secret=folder / "secret")
+        return replace(super().address(namespace, folder), files={"secret": folder / "secret"})
 
     def start(self, node: int, **options: Any) -> None:
         """See ``Server``."""

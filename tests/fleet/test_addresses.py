@@ -6,12 +6,13 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from uuidd.cli import main
-from uuidd.fleet.address import Access, parse, place, secret
+from uuidd.fleet.address import Address, parse, place, secret
 from uuidd.fleet.engines import check
 from uuidd.refused import Refused
 
@@ -98,11 +99,12 @@ def test_a_password_in_the_url_is_refused_and_not_shown(url: str) -> None:
 def test_a_missing_extra_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "kazoo", None)
+    monkeypatch.delitem(sys.modules, "uuidd.fleet.engines.zookeeper", raising=False)
+    monkeypatch.setitem(sys.modules, "kazoo.client", None)
     monkeypatch.setattr(sys, "prefix", "/opt/my uuidd")
     assert main(["workers", "init", "zk://h1/uuidd"]) == 1
     assert capsys.readouterr().err == (
-        "uuidd: zk:// needs the package kazoo (import of kazoo halted; None in sys.modules);"
+        "uuidd: zk:// needs the package kazoo (import of kazoo.client halted; None in sys.modules);"
         " install it with '/opt/my uuidd/bin/pip' install 'uuidd[zookeeper]'\n"
     )
 
@@ -117,19 +119,22 @@ def written(folder: Path, text: str = "hidden\n", mode: int = 0o600) -> Path:
 
 def test_a_secret_is_one_line_of_its_file(tmp_path: Path) -> None:
     """The end of the line is no part of it; a group may read it."""
-    assert secret(Access("me", written(tmp_path, mode=0o640))) == "hidden"
-    assert secret(Access()) == ""
+    assert secret(only("secret")("zk://h1/u", written(tmp_path, mode=0o640))) == "hidden"
+    assert secret(parse("zk://h1/u")) == ""
 
 
 @pytest.mark.parametrize("text", ["", "\n", "two\nlines\n", "nul\0", "x" * 5000])
 def test_a_file_without_one_line_holds_no_secret(tmp_path: Path, text: str) -> None:
     with pytest.raises(Refused, match=r"file does not hold one line of text$"):
-        secret(Access("me", written(tmp_path, text)))
+        secret(only("secret")("zk://h1/u", written(tmp_path, text)))
 
 
-def only(*names: str, user: str = "") -> Callable[[Path], Access]:
-    """Return what gives one file as all of these."""
-    return lambda path: Access(user, **dict.fromkeys(names, path))
+Given = Callable[[str, Path], Address]
+
+
+def only(*names: str, user: str = "") -> Given:
+    """Return what gives one file as all of these, beside a URL."""
+    return lambda url, path: replace(parse(url), user=user, files=dict.fromkeys(names, path))
 
 
 OURS = only("secret", user="me")
@@ -154,7 +159,7 @@ OURS = only("secret", user="me")
     ],
 )
 def test_a_file_that_is_of_no_use_is_refused(
-    tmp_path: Path, url: str, given: Callable[[Path], Access], mode: int | None, error: str
+    tmp_path: Path, url: str, given: Given, mode: int | None, error: str
 ) -> None:
     """The line names the option, the file, and the command that mends it."""
     path = tmp_path / "file"
@@ -163,15 +168,15 @@ def test_a_file_that_is_of_no_use_is_refused(
     elif mode is not None:
         written(tmp_path, "no certificate", mode)
     with pytest.raises(Refused) as caught:
-        check(parse(url), given(path))
+        check(given(url, path))
     assert str(caught.value).startswith(f"--worker-{error.format(path=path)}")
 
 
 def test_what_libpq_does_not_know_is_refused() -> None:
     """At the start, and not when the engine is asked."""
-    check(parse("postgresql://h1/ids?sslmode=require"), Access())
+    check(parse("postgresql://h1/ids?sslmode=require"))
     with pytest.raises(Refused, match='invalid connection option "sslmood"'):
-        check(parse("postgresql://h1/ids?sslmood=require"), Access())
+        check(parse("postgresql://h1/ids?sslmood=require"))
 
 
 def test_a_name_without_a_slash_is_a_credential() -> None:

@@ -15,7 +15,7 @@ import trio
 
 from uuidd.cli import listing, main
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.fleet.address import Access, parse
+from uuidd.fleet.address import parse
 from uuidd.fleet.record import Found, Meta, Record
 from uuidd.fleet.registers import connect
 
@@ -67,7 +67,7 @@ class Fleet:
         trio.run(self._register, number, record)
 
     async def _register(self, number: int, record: Record | None) -> Found | None:
-        async with connect(parse(self.url), Access()) as registers:
+        async with connect(parse(self.url)) as registers:
             await registers.meta()
             found = await registers.read(number)
             return found if record is None else await registers.write(number, record, found)

@@ -27,8 +27,8 @@ Connected = Callable[[], AbstractAsyncContextManager[Registers]]
 @pytest.fixture
 def connected(engine: Server, tmp_path: Path) -> Connected:
     """What connects to a namespace that no test has used."""
-    address = parse(engine.url(f"uuidd/{uuid4().hex}"))
-    return lambda: connect(address, engine.access(tmp_path))
+    address = engine.address(f"uuidd/{uuid4().hex}", tmp_path)
+    return lambda: connect(address)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 import trio
 import trio.testing
 
-from uuidd.fleet.address import Access, parse
+from uuidd.fleet.address import parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version, opened
 from uuidd.fleet.record import Meta, Record, UnreadableError, register_name
 from uuidd.fleet.registers import Registers, connect, reason
@@ -47,7 +47,7 @@ async def served(serve: Serve) -> AsyncIterator[str]:
 
 async def asked(url: str) -> str:
     """Return why the engine at *url* is away, which has to be known in time."""
-    async with connect(parse(url), Access()) as engine:
+    async with connect(parse(url)) as engine:
         with trio.fail_after(ATTEMPT_SECONDS * 4), pytest.raises(Away) as caught:
             await engine.meta()
     line = str(caught.value)
@@ -164,7 +164,7 @@ async def test_the_next_host_is_asked() -> None:
     async with (
         served(answering(b"{}")) as good,
         served(garbage) as bad,
-        connect(parse(f"etcd://{bad},{good}/uuidd"), Access()) as engine,
+        connect(parse(f"etcd://{bad},{good}/uuidd")) as engine,
     ):
         assert await engine.meta() is None
 
@@ -178,7 +178,7 @@ async def test_garbage_in_the_namespace_is_named() -> None:
     kept = {"key": sent(b"/uuidd/meta"), "value": "eA==", "mod_revision": "5"}
     async with (
         served(answering(json.dumps({"kvs": [kept]}).encode())) as host,
-        connect(parse(f"etcd://{host}/uuidd"), Access()) as engine,
+        connect(parse(f"etcd://{host}/uuidd")) as engine,
     ):
         with pytest.raises(UnreadableError, match="/uuidd/meta is no record of uuidd"):
             await engine.meta()
@@ -186,7 +186,7 @@ async def test_garbage_in_the_namespace_is_named() -> None:
 
 async def put(hosts: str, version: Version = None) -> Version:
     """Write to etcd: a value in place of that *version*, while another key has a value."""
-    engine = opened(parse(f"etcd://{hosts}/uuidd"), Access())
+    engine = opened(parse(f"etcd://{hosts}/uuidd"))
     return await trio.to_thread.run_sync(engine.put, "/k", b"new", version, ("/meta", b"meta"))
 
 
@@ -255,7 +255,7 @@ async def test_a_folder_on_a_disk_that_hangs_is_away(
     def end_hanging() -> None:
         os.close(os.open(register, os.O_RDWR))
 
-    async with connect(parse(f"folder://{tmp_path}"), Access()) as engine:
+    async with connect(parse(f"folder://{tmp_path}")) as engine:
         await engine.create(meta, {})
         await engine.meta()
         # Who opens a pipe to read it waits for a writer.

@@ -20,7 +20,7 @@ from tests.fleet.servers import STARTED_SECONDS, Etcd, Server, real
 from tests.fleet.spans import Seen
 from tests.rig import Daemon, ended, until
 from uuidd.cli import main
-from uuidd.fleet.address import Access, parse
+from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away
 from uuidd.fleet.record import Found, Record
 from uuidd.fleet.registers import connect
@@ -175,7 +175,7 @@ def test_a_first_connection_may_take_longer_than_a_question(engine: Server, tmp_
             await nursery.start(proxy.run)
             proxy.hold()
             held = replace(address, hosts=(("127.0.0.1", proxy.ports[0]),))
-            async with connect(held, Access()) as registers:
+            async with connect(held) as registers:
                 with pytest.raises(Away, match=r"^no connection within "):
                     await registers.meta()
                 proxy.deliver()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
@@ -23,7 +22,7 @@ from tests.fleet.servers import (
     certificates,
     running,
 )
-from uuidd.fleet.address import Access, parse
+from uuidd.fleet.address import Address, parse
 from uuidd.fleet.engines import Away
 from uuidd.fleet.record import Meta, Record
 from uuidd.fleet.registers import connect
@@ -45,7 +44,7 @@ KINDS: dict[str, Callable[[Path], Server]] = {
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def secured(request: pytest.FixtureRequest) -> Iterator[tuple[str, Access]]:
+def secured(request: pytest.FixtureRequest) -> Iterator[Address]:
     """The URL of a namespace in an engine that asks for a certificate and a password, and both."""
     with running(KINDS[request.param]) as engine:
         files, secret = engine.folder, engine.folder / "secret"
@@ -54,10 +53,14 @@ def secured(request: pytest.FixtureRequest) -> Iterator[tuple[str, Access]]:
             path.chmod(0o600)
         if isinstance(engine, Etcd):
             with_users(engine)
-        access = Access(USER, secret, files / "ca.pem", files / "client.pem", files / "client.key")
-        url = engine.url("uuidd/prod")
-        trio.run(answered, partial(opened, url, access))
-        yield url, access
+        ours = {"ca": "ca.pem", "cert": "client.pem", "key": "client.key", "secret": "secret"}
+        address = replace(
+            parse(engine.url("uuidd/prod")),
+            user=USER,
+            files={option: files / name for option, name in ours.items()},
+        )
+        trio.run(answered, partial(opened, address))
+        yield address
 
 
 def with_users(engine: Etcd) -> None:
@@ -74,19 +77,16 @@ def with_users(engine: Etcd) -> None:
         engine.etcdctl(*command.split())
 
 
-async def opened(url: str, access: Access) -> Meta:
+async def opened(address: Address) -> Meta:
     """Return the namespace; make it if there is none."""
-    async with connect(parse(url), access) as registers:
+    async with connect(address) as registers:
         if await registers.meta() is None:
             await registers.create(META, {})
         return META
 
 
-async def test_a_certificate_and_a_password_let_the_daemon_in(
-    secured: tuple[str, Access],
-) -> None:
-    url, access = secured
-    async with connect(parse(url), access) as registers:
+async def test_a_certificate_and_a_password_let_the_daemon_in(secured: Address) -> None:
+    async with connect(secured) as registers:
         assert await answered(registers.meta) == META
         await registers.write(17, RECORD, None)
         found = await registers.read(17)
@@ -106,16 +106,14 @@ STRANGERS: dict[str, tuple[str, dict[str, str | None], str]] = {
 
 @pytest.mark.parametrize(("host", "files", "words"), STRANGERS.values(), ids=STRANGERS)
 async def test_an_engine_is_away_for_a_stranger(
-    secured: tuple[str, Access], host: str, files: dict[str, str | None], words: str
+    secured: Address, host: str, files: dict[str, str | None], words: str
 ) -> None:
     """And the other way round, in one line without the password."""
-    url, access = secured
-    assert access.ca is not None
-    changed: dict[str, Any] = {
-        option: name and access.ca.with_name(name) for option, name in files.items()
-    }
+    folder = secured.files["ca"].parent
+    given = {option: path.name for option, path in secured.files.items()} | files
+    paths = {option: folder / name for option, name in given.items() if name is not None}
     with pytest.raises(Away) as away:
-        await opened(url.replace(HOST, host), replace(access, **changed))
+        await opened(replace(parse(secured.url.replace(HOST, host)), user=USER, files=paths))
     # kazoo leaves the socket of a handshake that failed to the garbage collector.
     gc.collect()
     line = str(away.value)

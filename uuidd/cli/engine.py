@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uuidd.fleet.address import Access
+    from uuidd.fleet.address import Address
 
 _FILES = {
     "secret": "the file with the user's password at the engine, on one line; no other user of this"
@@ -31,20 +32,18 @@ def add_access(made: argparse._ActionsContainer) -> None:
         )
 
 
-def access(given: argparse.Namespace) -> Access:
-    """Return what these options say, with absolute paths. Raises Refused."""
-    from uuidd.fleet.address import Access, place
+def reached(address: Address, given: argparse.Namespace) -> Address:
+    """Return *address* with what these options say, and absolute paths. Raises Refused."""
+    from uuidd.fleet.address import place
 
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     files = {name: getattr(given, f"worker_{name}") for name in _FILES}
-    return Access(
-        given.worker_user,
-        **{
-            name: place(f"--worker-{name}", text, folder)
-            for name, text in files.items()
-            if text is not None
-        },
-    )
+    paths = {
+        name: place(f"--worker-{name}", text, folder)
+        for name, text in files.items()
+        if text is not None
+    }
+    return replace(address, user=given.worker_user or address.user, files=paths)
 
 
 def span(text: str) -> float:

@@ -102,7 +102,7 @@ def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
             f"--worker-hold {hold:g}s is less than half of --worker-window {window:g}s; a number"
             " could then be taken from a host whose renewal the engine has lost"
         )
-    return Fleet(parse(given.worker), engine.access(given), window, hold, low, high)
+    return Fleet(engine.reached(parse(given.worker), given), window, hold, low, high)
 
 
 def level_of(given: argparse.Namespace) -> int:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 
 from uuidd.cli import arguments
-from uuidd.cli.engine import access, add_access, span
+from uuidd.cli.engine import add_access, reached, span
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.fleet.address import Access, Address, parse
+from uuidd.fleet.address import Address, parse
 from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token, this_host
 from uuidd.refused import Refused
 
@@ -115,7 +115,7 @@ def main(argv: Sequence[str]) -> int:
     from uuidd.fleet.engines import Away
 
     try:
-        print(trio.run(_run, given.url, access(given), given))
+        print(trio.run(_run, reached(given.url, given), given))
     except UnreadableError as error:
         raise Refused(str(error)) from error
     except Away as away:
@@ -123,14 +123,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-async def _run(address: Address, access: Access, given: argparse.Namespace) -> str:
+async def _run(address: Address, given: argparse.Namespace) -> str:
     """Return what to print."""
     from uuidd.cli import listing
     from uuidd.fleet.administering import Administrator, standing
     from uuidd.fleet.registers import connect
 
     now = UNIX_EPOCH + time.time_ns() // 100
-    async with connect(address, access) as engine:
+    async with connect(address) as engine:
         administrator = Administrator(engine, this_host(), now)
         match given.command:
             case "init":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
@@ -24,9 +25,7 @@ SCHEMES = {
 _FORGETFUL = ("redis", "rediss", "valkey", "valkeys")
 _SEGMENT = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
-_HOST = re.compile(
-    rf"\[([0-9A-Fa-f:.]+)\](?::(\d{{1,5}}))?|({_LABEL}(?:\.{_LABEL})*\.?)(?::(\d{{1,5}}))?"
-)
+_HOST = re.compile(rf"(?:\[([0-9A-Fa-f:.]+)\]|({_LABEL}(?:\.{_LABEL})*\.?))(?::(\d{{1,5}}))?")
 _MAX_SECRET = 4096
 
 DEFAULT_NAMESPACE = "uuidd"
@@ -35,10 +34,11 @@ DEFAULT_NAMESPACE = "uuidd"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What the URL says. *hosts* are pairs of host and port, and *path* is the namespace's.
+    """What the URL and the options say. *hosts* are pairs of host and port.
 
-    *query* are the parameters of a database's URL. *path* is ``/uuidd/prod``, a folder, or a name
-    within the *database*.
+    *path* is the namespace's: ``/uuidd/prod``, a folder, or a name within the *database*. *query*
+    are the parameters of a database's URL. *files* are those of the daemon's ``secret``, ``cert``
+    and ``key``, and of the ``ca`` that it trusts, as far as they are given.
     """
 
     url: str
@@ -49,6 +49,12 @@ class Address:
     user: str = ""
     database: str = ""
     query: tuple[tuple[str, str], ...] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def scheme(self) -> str:
+        """What stands before ``://``."""
+        return self.url.partition(":")[0]
 
     @property
     def name(self) -> str:
@@ -60,26 +66,14 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Who the daemon is to the engine, and whom it trusts there: a name, and paths of files."""
-
-    user: str = ""
-    secret: Path | None = None
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Fleet:
-    """Where to get a worker number: the engine at *address*, and who the daemon is there.
+    """Where to get a worker number: the engine at *address*.
 
     A claim reaches *window* seconds ahead, and a silent host keeps its number for *hold* seconds
     more. Only the numbers *low* to *high* are claimed.
     """
 
     address: Address
-    access: Access
     window: float
     hold: float
     low: int
@@ -147,20 +141,21 @@ def parse(url: str) -> Address:
     return Address(url, engine, hosts, path, tls, unquote(userinfo), database, query)
 
 
-def secret(access: Access) -> str:
+def secret(address: Address) -> str:
     """Return the secret in its file, without the end of the line; "" if there is none.
 
     Raises Refused if the file cannot be read, or others can read it too.
     """
-    if access.secret is None:
+    path = address.files.get("secret")
+    if path is None:
         return ""
-    data = read_file("--worker-secret", access.secret, secret=True)
+    data = read_file("--worker-secret", path, secret=True)
     try:
         text = data.decode().removesuffix("\n")
     except UnicodeDecodeError:
         text = ""
     if not text or len(text) > _MAX_SECRET or not text.isprintable():
-        raise Refused(f"--worker-secret: {access.secret} does not hold one line of text")
+        raise Refused(f"--worker-secret: {path} does not hold one line of text")
     return text
 
 
@@ -206,8 +201,8 @@ def _host(text: str, port: int, shown: str) -> tuple[str, int]:
     found = _HOST.fullmatch(text)
     if found is None:
         raise Refused(f"{shown!r:.200}: {text!r:.80} is no host, or host:port")
-    six, six_port, name, name_port = found.groups()
-    chosen = int(six_port or name_port or port)
+    six, name, given = found.groups()
+    chosen = int(given or port)
     if not 0 < chosen < 1 << 16:
         raise Refused(f"{shown!r:.200}: {chosen} is no port; ports are 1 to 65535")
     return six or name, chosen

@@ -56,7 +56,7 @@ from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet import rules
-from uuidd.fleet.address import Access, Address, Fleet
+from uuidd.fleet.address import Address, Fleet
 from uuidd.fleet.engines import Changed
 from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
 from uuidd.fleet.registers import Freed, Registers, connect, reason
@@ -131,7 +131,7 @@ class Keeper:
         saved: Callable[[], Awaitable[None]],
         holder: Holder,
         *,
-        connect: Callable[[Address, Access], AbstractAsyncContextManager[Registers]] = connect,
+        connect: Callable[[Address], AbstractAsyncContextManager[Registers]] = connect,
         random: Random | None = None,
     ) -> None:
         self._fleet = fleet
@@ -165,8 +165,10 @@ class Keeper:
     async def run(self) -> None:
         """Keep the number until ``prepare_stop``, and the connection until this is cancelled."""
         try:
-            connected = self._connect(self._fleet.address, self._fleet.access)
-            async with connected as self._registers, trio.open_nursery() as nursery:
+            async with (
+                self._connect(self._fleet.address) as self._registers,
+                trio.open_nursery() as nursery,
+            ):
                 nursery.start_soon(self._resume_in_time)
                 with self._going:
                     while True:

@@ -17,7 +17,7 @@ from typing import TypeVar
 import trio
 
 from uuidd.fleet import engines
-from uuidd.fleet.address import Access, Address
+from uuidd.fleet.address import Address
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry, Version
 from uuidd.fleet.record import (
     Found,
@@ -190,13 +190,13 @@ class Registers:
 
 
 @asynccontextmanager
-async def connect(address: Address, access: Access) -> AsyncIterator[Registers]:
+async def connect(address: Address) -> AsyncIterator[Registers]:
     """Give the namespace at *address*, for the time of a block, also while the engine is away.
 
     Raises Refused as ``engines.check`` does. Call it in the process that goes on with the
     namespace, as its user, and after the last fork.
     """
-    engine = engines.opened(address, access)
+    engine = engines.opened(address)
     try:
         yield Registers(engine, address)
     finally:

@@ -45,7 +45,7 @@ def _checks(settings: Settings) -> Iterator[Callable[[], object]]:
         # Only hosts of a fleet pay for it.
         from uuidd.fleet import engines
 
-        yield lambda: engines.check(fleet.address, fleet.access, unseen=_unseen_credentials())
+        yield lambda: engines.check(fleet.address, unseen=_unseen_credentials())
     yield lambda: choose(settings.node)
     yield lambda: check_epoch(settings, Clock().now())
     socket, pid_file = settings.socket, settings.pid_file

@@ -99,7 +99,7 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
             # Only hosts of a fleet pay for it, and before --user: its user may not read the files.
             from uuidd.fleet import engines, keeper  # noqa: F401  (serve uses keeper)
 
-            engines.check(settings.fleet.address, settings.fleet.access)
+            engines.check(settings.fleet.address)
         node = choose(settings.node)
         clock = Clock(events.step)
         check_epoch(settings, clock.now())

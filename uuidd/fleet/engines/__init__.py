@@ -17,10 +17,11 @@ from collections.abc import Mapping
 from errno import EAFNOSUPPORT
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from uuidd import installing
-from uuidd.fleet.address import SCHEMES, Access, Address, read_file, secret
+from uuidd.fleet.address import SCHEMES, Address, read_file, secret
 from uuidd.refused import Refused
 
 _PACKAGES = {"zookeeper": "kazoo", "postgresql": "psycopg"}
@@ -87,88 +88,75 @@ class Engine(Protocol):
         """
 
 
-def check(address: Address, access: Access, *, unseen: Path | None = None) -> None:
+def check(address: Address, *, unseen: Path | None = None) -> None:
     """Check that the engine's extra is installed, and that the files can be used.
 
     Raises Refused. Asks no engine. Files in the folder *unseen* are not looked at.
     """
-    scheme = address.url.partition(":")[0]
-    package = _PACKAGES.get(address.engine)
-    if package is not None:
-        try:
-            import_module(package)
-        except ImportError as error:  # as of psycopg without the library of PostgreSQL
-            raise Refused(
-                f"{scheme}:// needs the package {package} ({error}); install it with"
-                f" {installing(address.engine)}"
-            ) from error
-    every = {"ca": access.ca, "cert": access.cert, "key": access.key}
-    files = {name: path for name, path in every.items() if path is not None}
-    if files and not address.tls:
-        instead = f"; write {scheme}s:// for TLS" if f"{scheme}s" in SCHEMES else ""
-        raise Refused(f"--worker-{next(iter(files))} is for TLS, and {scheme}:// has none{instead}")
-    if (access.cert is None) != (access.key is None):
-        raise Refused("--worker-cert and --worker-key must be given together")
-    if access.secret is not None and address.engine == "folder":
-        raise Refused("--worker-secret is of no use with folder://; leave it out")
-    if access.secret is not None and not (access.user or address.user):
-        raise Refused("--worker-secret needs the name of its user; add --worker-user")
-    seen = {name: path for name, path in files.items() if path.parent != unseen}
-    for name, path in seen.items():
-        read_file(f"--worker-{name}", path, secret=name == "key")
-    if access.secret is not None and access.secret.parent != unseen:
-        secret(access)
-    if files and seen == files:
-        tls_context(access)
     # Before --user, for afterwards the process may not be able to read it.
-    module = import_module(f"uuidd.fleet.engines.{address.engine}")
+    module = _module(address)
+    scheme, files = address.scheme, address.files
+    of_tls = [name for name in files if name != "secret"]
+    if of_tls and not address.tls:
+        instead = f"; write {scheme}s:// for TLS" if f"{scheme}s" in SCHEMES else ""
+        raise Refused(f"--worker-{of_tls[0]} is for TLS, and {scheme}:// has none{instead}")
+    if ("cert" in files) != ("key" in files):
+        raise Refused("--worker-cert and --worker-key must be given together")
+    if "secret" in files and address.engine == "folder":
+        raise Refused("--worker-secret is of no use with folder://; leave it out")
+    if "secret" in files and not address.user:
+        raise Refused("--worker-secret needs the name of its user; add --worker-user")
+    hidden = [name for name, path in files.items() if path.parent == unseen]
+    for name in of_tls:
+        if name not in hidden:
+            read_file(f"--worker-{name}", files[name], secret=name == "key")
+    if "secret" not in hidden:
+        secret(address)
+    if of_tls and not set(of_tls) & set(hidden):
+        tls_context(address)
     if address.engine == "postgresql":
         module.check_query(address)
 
 
-def opened(address: Address, access: Access) -> Engine:
+def opened(address: Address) -> Engine:
     """Return the engine at *address*, and import only that one. No question is asked.
 
     Raises Refused as ``check`` does. Call it in the process that goes on with the engine, as
     its user, and after the last fork.
     """
-    check(address, access)
-    user, password = access.user or address.user, secret(access)
-    match address.engine:
-        case "zookeeper":
-            from uuidd.fleet.engines.zookeeper import Zookeeper
-
-            return Zookeeper(address, access, user, password)
-        case "etcd":
-            from uuidd.fleet.engines.etcd import Etcd
-
-            return Etcd(address, user, password, tls_context(access) if address.tls else None)
-        case "postgresql":
-            from uuidd.fleet.engines.postgresql import Postgresql
-
-            return Postgresql(address, access, user, password)
-        case _:
-            from uuidd.fleet.engines.folder import Folder
-
-            return Folder()
+    check(address)
+    # Its class has the name of its module.
+    made = getattr(_module(address), address.engine.capitalize())
+    engine: Engine = made(address, secret(address))
+    return engine
 
 
-def tls_context(access: Access) -> ssl.SSLContext:
-    """Return what checks the engine's certificate and its name. Raises Refused."""
+def _module(address: Address) -> ModuleType:
+    """Return the module of the engine, which needs what its extra installs. Raises Refused."""
     try:
-        context = ssl.create_default_context(cafile=access.ca)
-    except (OSError, ValueError) as error:
+        return import_module(f"uuidd.fleet.engines.{address.engine}")
+    except ImportError as error:  # as of psycopg without the library of PostgreSQL
         raise Refused(
-            f"--worker-ca: {access.ca} holds no certificates: {one_line(error)}"
+            f"{address.scheme}:// needs the package {_PACKAGES[address.engine]}"
+            f" ({error}); install it with {installing(address.engine)}"
         ) from error
-    if access.cert is not None:
+
+
+def tls_context(address: Address) -> ssl.SSLContext:
+    """Return what checks the engine's certificate and its name. Raises Refused."""
+    ca, cert, key = (address.files.get(name) for name in ("ca", "cert", "key"))
+    try:
+        context = ssl.create_default_context(cafile=ca)
+    except (OSError, ValueError) as error:
+        raise Refused(f"--worker-ca: {ca} holds no certificates: {one_line(error)}") from error
+    if cert is not None:
         try:
             # Without a password's function OpenSSL would ask for it at the terminal.
-            context.load_cert_chain(access.cert, access.key, password=lambda: "")
+            context.load_cert_chain(cert, key, password=lambda: "")
         except (OSError, ValueError) as error:
             raise Refused(
-                f"--worker-cert: {access.cert} and --worker-key {access.key} are no certificate and"
-                f" its key: {one_line(error)}"
+                f"--worker-cert: {cert} and --worker-key {key} are no certificate and its key:"
+                f" {one_line(error)}"
             ) from error
     return context
 

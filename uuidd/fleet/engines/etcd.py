@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import socket
-import ssl
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from uuidd.fleet.engines import (
     Version,
     named,
     one_line,
+    tls_context,
 )
 
 CONNECT_SECONDS = 0.7
@@ -40,14 +40,12 @@ class _NotAsked(Away):
 
 
 class Etcd:
-    """The keys at the hosts of *address*, for *user*. *tls* checks the hosts; None for none."""
+    """The keys at the hosts of *address*."""
 
-    def __init__(
-        self, address: Address, user: str, password: str, tls: ssl.SSLContext | None
-    ) -> None:
+    def __init__(self, address: Address, password: str) -> None:
         self._hosts = list(address.hosts)
-        self._user, self._password = user, password
-        self._tls = tls
+        self._user, self._password = address.user, password
+        self._tls = tls_context(address) if address.tls else None
         self._token = ""
         self._connection: HTTPConnection | None = None
         self._until = 0.0

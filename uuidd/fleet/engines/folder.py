@@ -24,7 +24,10 @@ AGAIN_SECONDS = 0.005
 
 
 class Folder:
-    """Files whose paths are the keys. See ``Engine``."""
+    """Files whose paths are the keys, so that no address is needed. See ``Engine``."""
+
+    def __init__(self, *_: object) -> None:
+        pass
 
     def get(self, key: str) -> Entry | None:
         """See ``Engine``."""

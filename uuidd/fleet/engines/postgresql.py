@@ -16,7 +16,7 @@ import psycopg
 from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
-from uuidd.fleet.address import Access, Address
+from uuidd.fleet.address import Address
 from uuidd.fleet.engines import (
     ATTEMPT_SECONDS,
     HOST_SECONDS,
@@ -44,10 +44,10 @@ _Answer = TypeVar("_Answer")
 
 
 class Postgresql:
-    """The rows at the hosts of *address*, for *user*; after an error, at the next host."""
+    """The rows at the hosts of *address*; after an error, at the next host."""
 
-    def __init__(self, address: Address, access: Access, user: str, password: str) -> None:
-        self._options = _options(address, access, user, password)
+    def __init__(self, address: Address, password: str) -> None:
+        self._options = _options(address, password)
         self._hosts: list[dict[str, Any]] = [
             {"host": host, "port": port} for host, port in address.hosts
         ] or [{}]
@@ -147,20 +147,20 @@ def check_query(address: Address) -> None:
         raise Refused(f"{address.url!r:.200}: {one_line(error)}") from None
 
 
-def _options(address: Address, access: Access, user: str, password: str) -> dict[str, Any]:
+def _options(address: Address, password: str) -> dict[str, Any]:
     """Return what libpq is given for each host."""
-    files = {"sslrootcert": access.ca, "sslcert": access.cert, "sslkey": access.key}
+    files = {"sslrootcert": "ca", "sslcert": "cert", "sslkey": "key"}
     options: dict[str, Any] = {
-        "sslmode": "prefer" if access.ca is None else "verify-full",
+        "sslmode": "verify-full" if "ca" in address.files else "prefer",
         **dict(address.query),
         "dbname": address.database,
-        "user": user or None,
+        "user": address.user or None,
         "password": password or None,
         "autocommit": True,
         "application_name": "uuidd",
         "target_session_attrs": "read-write",
         "connect_timeout": int(HOST_SECONDS),
         "tcp_user_timeout": int(ATTEMPT_SECONDS * 1000),
-        **{name: str(path) for name, path in files.items() if path is not None},
+        **{name: str(address.files[own]) for name, own in files.items() if own in address.files},
     }
     return {name: value for name, value in options.items() if value is not None}

@@ -26,7 +26,7 @@ from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
 
-from uuidd.fleet.address import Access, Address, host_and_port
+from uuidd.fleet.address import Address, host_and_port
 from uuidd.fleet.engines import (
     ATTEMPT_SECONDS,
     HOST_SECONDS,
@@ -46,11 +46,12 @@ CONNECT_SECONDS = ATTEMPT_SECONDS - 0.5
 
 
 class Zookeeper:
-    """The nodes at the hosts of *address*, for *user*."""
+    """The nodes at the hosts of *address*."""
 
-    def __init__(self, address: Address, access: Access, user: str, password: str) -> None:
+    def __init__(self, address: Address, password: str) -> None:
         self._path = address.path
-        self._user = user
+        self._user = user = address.user
+        files = {name: str(path) for name, path in address.files.items()}
         self._last = _LastLine()
         # Apart from the daemon's log, for kazoo writes a line for each attempt; the last is kept.
         logger = logging.Logger("kazoo", logging.WARNING)
@@ -64,9 +65,9 @@ class Zookeeper:
             "use_ssl": address.tls,
             "verify_certs": True,
             "check_hostname": True,
-            "ca": None if access.ca is None else str(access.ca),
-            "certfile": None if access.cert is None else str(access.cert),
-            "keyfile": None if access.key is None else str(access.key),
+            "ca": files.get("ca"),
+            "certfile": files.get("cert"),
+            "keyfile": files.get("key"),
             "logger": logger,
         }
         self._client: KazooClient | None = None

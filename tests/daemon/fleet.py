@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Set
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -76,11 +76,6 @@ class Engine(Registers):
         """See ``Registers``."""
         await self._asked()
         return self.found
-
-    async def taken(self) -> Set[int]:
-        """See ``Registers``."""
-        await self._asked()
-        return set(self.kept)
 
     async def all(self) -> Mapping[int, Found | str]:
         """See ``Registers``."""
@@ -160,7 +155,7 @@ class Host:
                 timelines.fence.keep(claim)
             return Keeper(
                 Fleet(parse("folder:///fleet"), WINDOW, HOLD, low, high),
-                *(TWITTER_EPOCH, timelines, read, self._save, self._saved, Holder(name)),
+                *(timelines, read, self._save, self._saved, Holder(name)),
                 connect=engine.connected,
                 random=Random(seed),
             )

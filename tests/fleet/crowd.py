@@ -53,7 +53,7 @@ def _keeper(fleet: Fleet, index: int) -> tuple[Keeper, Fence]:
     steady = Steady(None, now=at.now, elapsed=at.elapsed)
     timelines = Timelines(Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH)
     keeper = Keeper(
-        *(fleet, TWITTER_EPOCH, timelines, clock.read, lambda: None, trio.lowlevel.checkpoint),
+        *(fleet, timelines, clock.read, lambda: None, trio.lowlevel.checkpoint),
         Holder(f"host-{index}"),
         random=Random(index),
     )

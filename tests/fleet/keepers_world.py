@@ -60,7 +60,7 @@ class Host:
         )
         self._keeper = Keeper(
             Fleet(parse("folder:///fleet"), WINDOW, HOLD, *NUMBERS),
-            *(TWITTER_EPOCH, self._timelines, self._read, self.save, self._saved),
+            *(self._timelines, self._read, self.save, self._saved),
             Holder(self._name),
             connect=self._engine.connected,
             random=Random(self._starts),

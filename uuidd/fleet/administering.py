@@ -142,17 +142,8 @@ class Administrator:
         """Return the register of a number that no host has."""
         if not 0 <= until < 1 << TICK_BITS:
             raise Refused("the time lies outside of 1582 to 5236")
-        writer = self.writer
-        return Record(
-            new_token(),
-            until,
-            held=False,
-            reserved=reserved,
-            host=writer.host,
-            machine=writer.machine,
-            at=self.now,
-            version=writer.version,
-        )
+        own = self.writer._asdict()
+        return Record(new_token(), until, held=False, reserved=reserved, at=self.now, **own)
 
     async def _write(self, number: int, record: Record, found: Found | None) -> None:
         try:

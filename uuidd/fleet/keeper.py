@@ -43,7 +43,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -84,6 +84,9 @@ SPREAD = 8
 SAVE_SECONDS = 2.0
 """How long a number that was claimed waits for the save that holds the claim."""
 
+GUESSES = 3
+"""How many numbers are tried before all registers are read. In most fleets one of them is free."""
+
 TRIES = 16
 """How many numbers of a list are tried before the fleet is read anew: others try them too."""
 
@@ -116,7 +119,7 @@ log = logging.getLogger("uuidd")
 class Keeper:
     """Keeps the fence of *timelines* for *holder*, by a register of *fleet*.
 
-    *epoch* is that of Snowflakes. *read* reads the clock, *save* asks for a save of the state,
+    *read* reads the clock, *save* asks for a save of the state,
     which holds the claim, and *saved* waits for one that begins from then on. *random* decides
     where in the fleet to begin to look for a number, and spreads the hosts over time.
     """
@@ -124,7 +127,6 @@ class Keeper:
     def __init__(
         self,
         fleet: Fleet,
-        epoch: int,
         timelines: Timelines,
         read: Callable[[], Reading],
         save: Callable[[], None],
@@ -137,7 +139,6 @@ class Keeper:
         self._fleet = fleet
         self._window = int(fleet.window * TICKS_PER_SECOND)
         self._hold = int(fleet.hold * TICKS_PER_SECOND)
-        self._epoch = epoch
         self._connect = connect
         self._timelines = timelines
         self._fence = timelines.fence
@@ -157,10 +158,11 @@ class Keeper:
         self._sooner = 0
         self._retry = RETRY[0]
         self._not_before = -inf
-        self._going, self._life = trio.CancelScope(), trio.CancelScope()
-        self._left, self._moved, self._wanted = trio.Event(), trio.Event(), trio.Event()
+        self._going, self._life, self._left = trio.CancelScope(), trio.CancelScope(), trio.Event()
+        # Who waits for the fence, and the coroutine while it pauses.
+        self._moved, self._pausing = trio.lowlevel.ParkingLot(), trio.lowlevel.ParkingLot()
         self._release: tuple[Claim, Found] | None = None
-        self.standing = Standing(self._fence, fleet, epoch, self._steady)
+        self.standing = Standing(self._fence, fleet, self._steady)
 
     async def run(self) -> None:
         """Keep the number until ``prepare_stop``, and the connection until this is cancelled."""
@@ -173,7 +175,7 @@ class Keeper:
                 with self._going:
                     while True:
                         with trio.CancelScope() as self._life:
-                            await self._live()
+                            await self._pause(await self._live())
                 self._left.set()
                 await trio.sleep_forever()
         except Refused as refused:
@@ -196,8 +198,8 @@ class Keeper:
         """Wait until the fence has changed."""
         if self.standing.state == "held":
             # The host slept past the fence. Trio's clock, by which the next look is timed, did too.
-            self._wanted.set()
-        await self._moved.wait()
+            self._pausing.unpark_all()
+        await self._moved.park()
 
     async def prepare_stop(self) -> None:
         """End the coroutine, and give up the claim if the engine answers.
@@ -254,25 +256,25 @@ class Keeper:
 
     # --- the coroutine
 
-    async def _live(self) -> None:
-        """Have a number for as long as this machine is not cloned."""
-        while True:
-            pause = 0.0
-            try:
-                meta = await self._namespace()
-                if self._fence.claim is None or self._fenced:
-                    await self._take(await self._new_claim(meta))
-                while (claim := self._fence.claim) is not None and not self._fenced:
-                    await self._until_due(claim)
-                    await self._renew(claim)
-            except Changed:
-                self._found, pause = None, self._random.uniform(0, AGAIN_SECONDS)
-            except Exception as error:
-                self._found = None
-                self._resume()
-                self.standing.away(reason(error))
-                pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
-            await self._pause(pause)
+    async def _live(self) -> float:
+        """Have a number until it is lost, or a question has no answer; return the pause then."""
+        try:
+            meta = await self._namespace()
+            if self._fence.claim is None or self._fenced:
+                await self._take(await self._new_claim(meta))
+            while (claim := self._fence.claim) is not None and not self._fenced:
+                await self._until_due(claim)
+                await self._renew(claim)
+            return 0.0
+        except Changed:
+            self._found = None
+            return self._random.uniform(0, AGAIN_SECONDS)
+        except Exception as error:
+            self._found = None
+            self._resume()
+            self.standing.away(reason(error))
+            pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
+            return pause
 
     async def _namespace(self) -> Meta:
         """Return the namespace, once there is one that this daemon can be in, at a time to trust.
@@ -288,9 +290,9 @@ class Keeper:
             claim = self._fence.claim
             if meta is None:
                 self.standing.without_namespace(claim)
-            elif meta.epoch != self._epoch:
+            elif meta.epoch != self._timelines.epoch:
                 self._fence.close()
-                self.standing.of_another_epoch(meta.epoch)
+                self.standing.of_another_epoch(meta.epoch, self._timelines.epoch)
             else:
                 if claim is not None and claim.namespace != meta.id and not self._fenced:
                     self._leave(claim)
@@ -357,7 +359,7 @@ class Keeper:
             # The other host may have this very claim, of a copy of the state that this host has
             # started with. Then it uses the same ticks.
             self._fence.close()
-            self._note_moved()
+            self._moved.unpark_all()
         self._fenced, self._unconfirmed = True, False
         self._attempt = self._found = None
         self.standing.fenced(claim, record, self._holder, copied=copied)
@@ -368,22 +370,21 @@ class Keeper:
             return claim
         low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
         span = range(low, high + 1)
+        start = self._random.randrange(len(span)) if span else 0
+        numbers = [*span[start:], *span[:start]]
+        by_hand = await self._by_hand(span)
+        guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
+        if (claim := await self._claimed(meta, by_hand or guesses)) is not None:
+            return claim
+        if by_hand:
+            raise Changed
         heard: Freed | None = None
         while True:
-            start = self._random.randrange(len(span)) if span else 0
-            numbers = [*span[start:], *span[:start]]
-            registers: rules.Listing = {}
-            tried = await self._by_hand(span)
-            if not tried:
-                taken = await self._ask(self._registers.taken())
-                tried = [(number, None) for number in numbers if number not in taken]
-            if not tried:
-                registers = await self._ask(self._registers.all())
-                steady = self._steady()
-                tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold)
-            for number, found in tried[:TRIES]:
-                if (claim := await self._claimed(meta, number, found)) is not None:
-                    return claim
+            registers = await self._ask(self._registers.all())
+            steady = self._steady()
+            tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold)
+            if (claim := await self._claimed(meta, tried[:TRIES])) is not None:
+                return claim
             if tried:
                 # Others came first, or the fleet was made anew.
                 raise Changed
@@ -430,7 +431,7 @@ class Keeper:
                 found = await self._ask(self._registers.read(number))
                 record = None if found is None else found.record
                 if rules.is_free(record, steady=self._steady(), hold=self._hold) and (
-                    claim := await self._claimed(meta, number, found)
+                    claim := await self._claimed(meta, [(number, found)])
                 ):
                     return claim
         return None
@@ -449,22 +450,22 @@ class Keeper:
         self._found = await self._ask(self._registers.write(attempt.number, written, found))
         return rules.confirmed(meta.id, attempt.number, written, attempt.begin)
 
-    async def _claimed(self, meta: Meta, number: int, found: Found | None) -> Claim | None:
-        """Claim a number as it was read; return None if another host came first."""
-        written, begin = rules.claimed(
-            None if found is None else found.record,
-            token=new_token(),
-            until=self._steady() + self._window,
-            holder=self._holder,
-            now=self._read().now,
-        )
-        self._attempt = claim = rules.confirmed(meta.id, number, written, begin)
-        try:
-            self._found = await self._ask(self._registers.write(number, written, found))
-        except Changed:
+    async def _claimed(self, meta: Meta, tried: rules.Candidates) -> Claim | None:
+        """Claim the first number that is still as it was read, None if other hosts came first."""
+        for number, found in tried:
+            written, begin = rules.claimed(
+                None if found is None else found.record,
+                token=new_token(),
+                until=self._steady() + self._window,
+                holder=self._holder,
+                now=self._read().now,
+            )
+            self._attempt = claim = rules.confirmed(meta.id, number, written, begin)
+            with suppress(Changed):
+                self._found = await self._ask(self._registers.write(number, written, found))
+                return claim
             self._attempt = None
-            return None
-        return claim
+        return None
 
     async def _take(self, claim: Claim) -> None:
         """Begin to use a number that was claimed, once a restart would go on with it."""
@@ -485,7 +486,7 @@ class Keeper:
         self.standing.held(claim)
         # Hosts that were started together, as after a power cut, do not all ask at once for ever.
         self._sooner = self._random.randrange(self._window // SPREAD + 1)
-        self._note_moved()
+        self._moved.unpark_all()
 
     async def _resume_in_time(self) -> None:
         await trio.sleep(RESUME_SECONDS)
@@ -498,7 +499,7 @@ class Keeper:
         if self._unconfirmed and claim is not None and self._fence.number is None:
             self._fence.hold(claim)
             self.standing.resumed(claim)
-            self._note_moved()
+            self._moved.unpark_all()
 
     async def _ask(self, question: Awaitable[_Answer]) -> _Answer:
         """Return an answer of the registers, unless this machine was cloned meanwhile."""
@@ -510,15 +511,10 @@ class Keeper:
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until somebody waits for the fence."""
-        self._wanted = trio.Event()
         with trio.move_on_after(seconds):
-            await self._wanted.wait()
+            await self._pausing.park()
 
     def _steady(self) -> int:
         """Return the tick of the steady clock."""
         at = self._read()
         return self._timelines.steady.read(now=at.now, elapsed=at.elapsed)
-
-    def _note_moved(self) -> None:
-        self._moved.set()
-        self._moved = trio.Event()

@@ -14,7 +14,7 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from uuidd import version
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
@@ -108,8 +108,7 @@ class Found:
     written: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Who writes, for people to read: a *host*, its *machine* (a hash), its daemon's *version*."""
 
     host: str = ""

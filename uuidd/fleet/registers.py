@@ -8,7 +8,7 @@ before its meta is there.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Set
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,8 +83,6 @@ class Registers:
         Raises Changed, and changes no namespace, if there is one.
         """
         put, own = self._engine.put, f"{self._path}/{meta.id}"
-        if await self._ask(partial(self._engine.get, self._meta_key)) is not None:
-            raise Changed
         # Without it a register could not be made in some engines, which need a folder.
         await self._ask(partial(put, f"{own}/freed", b"[0, null]", None, None))
         for number, record in registers.items():
@@ -92,19 +90,11 @@ class Registers:
             await self._ask(partial(put, key, encode(record), None, None))
         await self._ask(partial(put, self._meta_key, encode(meta), None, None))
 
-    async def taken(self) -> Set[int]:
-        """Return the numbers that have a register."""
-        prefix = self._own("")
-        keys = await self._ask(partial(self._engine.list, prefix, values=False))
-        numbers = (register_number(key.removeprefix(prefix)) for key in keys)
-        return {number for number in numbers if number is not None}
-
     async def all(self) -> Mapping[int, Found | str]:
         """Return all registers; for one that cannot be read, a line that says why."""
         prefix = self._own("")
         found: dict[int, Found | str] = {}
-        entries = await self._ask(partial(self._engine.list, prefix, values=True))
-        for key, entry in entries.items():
+        for key, entry in (await self._ask(partial(self._engine.list, prefix))).items():
             number = register_number(key.removeprefix(prefix))
             if number is not None:
                 try:

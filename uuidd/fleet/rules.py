@@ -29,7 +29,7 @@ FAR = 60 * TICKS_PER_SECOND
 """A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
 
 Listing = Mapping[int, Found | str]
-"""All registers, as ``Listing.all`` returns them."""
+"""All registers, as ``Registers.all`` returns them."""
 
 Candidates = list[tuple[int, Found | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
@@ -64,17 +64,8 @@ def claimed(
     """Return the record of a new claim over *record*, and the tick at which the claim begins."""
     begin = 0 if record is None else record.until
     other = {} if record is None else record.other
-    new = Record(
-        token,
-        max(until, begin),
-        held=True,
-        host=holder.host,
-        machine=holder.machine,
-        at=now,
-        version=holder.version,
-        other=other,
-    )
-    return new, begin
+    own = holder._asdict()
+    return Record(token, max(until, begin), held=True, at=now, other=other, **own), begin
 
 
 def confirmed(namespace: str, number: int, written: Record, begin: int) -> Claim:
@@ -103,19 +94,22 @@ def is_forgotten(record: Record | None, claim: Claim) -> bool:
 
 
 def candidates(registers: Listing, numbers: Sequence[int], *, steady: int, hold: int) -> Candidates:
-    """Return those of *numbers* that are free again, in the order in which to try them.
+    """Return those of *numbers* that are free, in the order in which to try them.
 
-    Those whose ticks a host may use at once come first: those that were let go, and those of silent
-    hosts, each in the order of *numbers*, which should begin at a random place. If hosts that start
+    Those whose ticks a host may use at once come first: those that nobody has had, those that were
+    let go, and those of silent hosts, each in the order of *numbers*, which should begin at a
+    random place. If hosts that start
     together all tried the lowest one, all but one would have to try again. Those that the host
     would have to wait for come last, the shortest wait first.
     """
-    ranked: list[tuple[tuple[int, int], int, Found]] = []
+    ranked: list[tuple[tuple[int, int], int, Found | None]] = []
     for place, number in enumerate(numbers):
         found = registers.get(number)
-        if isinstance(found, Found) and is_free(found.record, steady=steady, hold=hold):
+        if found is None:
+            ranked.append(((0, place), number, None))
+        elif isinstance(found, Found) and is_free(found.record, steady=steady, hold=hold):
             until = found.record.until
-            rank = (2, until) if until > steady else (1 if found.record.held else 0, place)
+            rank = (3, until) if until > steady else (2 if found.record.held else 1, place)
             ranked.append((rank, number, found))
     ranked.sort(key=lambda each: each[0])
     return [(number, found) for _, number, found in ranked]

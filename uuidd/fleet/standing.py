@@ -33,13 +33,12 @@ log = logging.getLogger("uuidd")
 class Standing:
     """Counts and logs what becomes of the number of *fence*, and keeps the reason for refusals.
 
-    *fleet* and *epoch* are what the administrator chose. *steady* reads the steady clock, in ticks.
+    *fleet* is what the administrator chose. *steady* reads the steady clock, in ticks.
     """
 
-    def __init__(self, fence: Fence, fleet: Fleet, epoch: int, steady: Callable[[], int]) -> None:
+    def __init__(self, fence: Fence, fleet: Fleet, steady: Callable[[], int]) -> None:
         self._fence = fence
         self._fleet = fleet
-        self._epoch = epoch
         self._name = fleet.address.name
         self._url = fleet.address.url
         self._steady = steady
@@ -142,11 +141,11 @@ class Standing:
                 f" {self._url} with the options of the first time, except --new",
             )
 
-    def of_another_epoch(self, epoch: int) -> None:
-        """Note that the fleet's Snowflakes count from another *epoch* than this daemon's."""
+    def of_another_epoch(self, epoch: int, own: int) -> None:
+        """Note that the fleet's Snowflakes count from another *epoch* than this daemon's *own*."""
         self.say(
             "none",
-            f"the fleet's Snowflakes count from {epoch}, and --epoch is {self._epoch};"
+            f"the fleet's Snowflakes count from {epoch}, and --epoch is {own};"
             f" start uuidd with --epoch {epoch}",
         )
 

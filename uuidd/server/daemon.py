@@ -80,15 +80,7 @@ async def serve(
         from uuidd.fleet.record import this_host
 
         def keeper_of(timelines: Timelines, read: Callable[[], Reading], saver: Saver) -> Keeper:
-            return Keeper(
-                fleet,
-                settings.epoch,
-                timelines,
-                read,
-                saver.want,
-                saver.settled_anew,
-                this_host(),
-            )
+            return Keeper(fleet, timelines, read, saver.want, saver.settled_anew, this_host())
 
     parts = Assembly(
         settings,

@@ -65,12 +65,8 @@ class Engine(Protocol):
     def get(self, key: str) -> Entry | None:
         """Return what is kept under *key*, None if nothing is."""
 
-    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
-        """Return what is kept under the keys that begin with *prefix*, which ends with a slash.
-
-        Without *values* the values and versions may be left out, for some engines have to be asked
-        for each of them.
-        """
+    def list(self, prefix: str) -> Mapping[str, Entry]:
+        """Return what is kept under the keys that begin with *prefix*, which ends with a slash."""
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,7 +16,6 @@ from typing import Any
 
 from uuidd.fleet.address import Address, host_and_port
 from uuidd.fleet.engines import (
-    ATTEMPT_SECONDS,
     HOST_SECONDS,
     Away,
     Changed,
@@ -48,18 +46,16 @@ class Etcd:
         self._tls = tls_context(address) if address.tls else None
         self._token = ""
         self._connection: HTTPConnection | None = None
-        self._until = 0.0
 
     def get(self, key: str) -> Entry | None:
         """See ``Engine``."""
         return self._range({"key": _text(key)}, key).get(key)
 
-    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+    def list(self, prefix: str) -> Mapping[str, Entry]:
         """See ``Engine``."""
         # "0" is what follows "/".
         end = prefix.removesuffix("/") + "0"
-        span = {"key": _text(prefix), "range_end": _text(end), "keys_only": not values}
-        return self._range(span, prefix)
+        return self._range({"key": _text(prefix), "range_end": _text(end)}, prefix)
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
@@ -111,7 +107,6 @@ class Etcd:
 
         Another host is asked if none has got the question, or if it can be put twice (*repeat*).
         """
-        self._until = time.monotonic() + ATTEMPT_SECONDS
         for left in reversed(range(len(self._hosts))):
             try:
                 return self._ask_host(method, body)
@@ -164,19 +159,16 @@ class Etcd:
                 headers["Authorization"] = self._token
             connection.request("POST", f"/v3/{method}", json.dumps(body), headers)
             response = connection.getresponse()
-            data = bytearray()
-            while piece := response.read1(1 << 16):
-                data += piece
-                if len(data) > MAX_BYTES:
-                    raise Away(f"its answer has more than {MAX_BYTES} bytes")
-                if time.monotonic() > self._until:
-                    raise Away("its answer does not end")
+            # One that never ends is ended by ``close``.
+            data = response.read(MAX_BYTES + 1)
         except OSError as error:
             raise Away(f"no answer from {name}: {_words(error)}") from error
         except HTTPException as error:
             raise Away(named(error)) from error
         finally:
             connection.close()
+        if len(data) > MAX_BYTES:
+            raise Away(f"its answer has more than {MAX_BYTES} bytes")
         try:
             answer = json.loads(data)
         except (ValueError, RecursionError):

@@ -34,15 +34,13 @@ class Folder:
         with _named_errors():
             return _read(Path(key))
 
-    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+    def list(self, prefix: str) -> Mapping[str, Entry]:
         """See ``Engine``."""
         with _named_errors():
             try:
                 names = sorted(os.listdir(prefix))
             except FileNotFoundError:
                 return {}
-            if not values:
-                return {f"{prefix}{name}": Entry(b"", None) for name in names}
             found = {f"{prefix}{name}": _read(Path(prefix, name)) for name in names}
         return {key: each for key, each in found.items() if each is not None}
 

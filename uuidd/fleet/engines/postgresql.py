@@ -33,11 +33,12 @@ _TABLE = """CREATE TABLE IF NOT EXISTS uuidd_worker (
     key text PRIMARY KEY, seq bigint NOT NULL, record json NOT NULL,
     written timestamptz NOT NULL DEFAULT now())"""
 _SELECT = "SELECT key, seq, record::text, extract(epoch FROM written)::float8 FROM uuidd_worker"
-_GUARD = "EXISTS (SELECT FROM uuidd_worker WHERE key = %s AND record::text = %s)"
-_INSERT = "INSERT INTO uuidd_worker (key, seq, record) SELECT %s, 1, %s::json"
+_GUARD = """(%(guard)s::text IS NULL OR EXISTS (
+    SELECT FROM uuidd_worker WHERE key = %(guard)s AND record::text = %(guarded)s))"""
+_INSERT = "INSERT INTO uuidd_worker (key, seq, record) SELECT %(key)s, 1, %(new)s::json"
 # The record too, and not its count alone, for a restored database may come to a count once more.
-_UPDATE = """UPDATE uuidd_worker SET record = %s::json, seq = seq + 1, written = now()
-    WHERE key = %s AND seq = %s AND record::text = %s"""
+_UPDATE = """UPDATE uuidd_worker SET record = %(new)s::json, seq = seq + 1, written = now()
+    WHERE key = %(key)s AND seq = %(seq)s AND record::text = %(old)s"""
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _Answer = TypeVar("_Answer")
@@ -58,7 +59,7 @@ class Postgresql:
         """See ``Engine``."""
         return self._entries(f"{_SELECT} WHERE key = %s", key).get(key)
 
-    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+    def list(self, prefix: str) -> Mapping[str, Entry]:
         """See ``Engine``."""
         return self._entries(f"{_SELECT} WHERE starts_with(key, %s)", prefix)
 
@@ -67,20 +68,18 @@ class Postgresql:
     ) -> Version:
         """See ``Engine``."""
         text = value.decode()
-        guarded = () if guard is None else (guard[0], guard[1].decode())
+        (seq, old), (guarding, guarded) = version or (None, None), guard or (None, b"")
+        query = f"{_UPDATE} AND {_GUARD}"
         if version is None:
-            where = "" if guard is None else f" WHERE {_GUARD}"
-            query = f"{_INSERT}{where} ON CONFLICT DO NOTHING RETURNING seq"
-            values: tuple[Any, ...] = (key, text, *guarded)
-        else:
-            where = "" if guard is None else f" AND {_GUARD}"
-            query, values = f"{_UPDATE}{where} RETURNING seq", (text, key, *version, *guarded)
+            query = f"{_INSERT} WHERE {_GUARD} ON CONFLICT DO NOTHING"
+        values = {"key": key, "new": text, "seq": seq, "old": old}
+        values |= {"guard": guarding, "guarded": guarded.decode()}
 
         def ask(connection: Connection) -> tuple[Any, ...] | None:
             if guard is None:
                 with suppress(errors.UniqueViolation):  # another makes it at the same time
                     connection.execute(_TABLE)
-            return connection.execute(query.encode(), values).fetchone()
+            return connection.execute(f"{query} RETURNING seq".encode(), values).fetchone()
 
         row = self._ask(ask)
         if row is None:

@@ -84,15 +84,13 @@ class Zookeeper:
         except (KazooException, KazooTimeoutError) as error:
             raise self._away(error) from error
 
-    def list(self, prefix: str, *, values: bool) -> Mapping[str, Entry]:
+    def list(self, prefix: str) -> Mapping[str, Entry]:
         """See ``Engine``."""
         folder = prefix.removesuffix("/")
         client = self._connected()
         try:
             client.sync_async(folder)
             names = client.get_children_async(folder).get(timeout=HOST_SECONDS)
-            if not values:
-                return {f"{prefix}{name}": Entry(b"", None) for name in names}
             asked = {f"{prefix}{name}": client.get_async(f"{prefix}{name}") for name in names}
             return {key: _entry(*each.get(timeout=HOST_SECONDS)) for key, each in asked.items()}
         except NoNodeError:
@@ -107,9 +105,7 @@ class Zookeeper:
         client = self._connected()
         try:
             if version is None:
-                if guard is None:
-                    _make(client, key.rpartition("/")[0])
-                made = client.create_async(key, value, include_data=True)
+                made = client.create_async(key, value, makepath=guard is None, include_data=True)
                 _, stat = made.get(timeout=HOST_SECONDS)
             else:
                 # A ZooKeeper that was restored, and a node made again, count versions anew.
@@ -167,15 +163,6 @@ class _LastLine(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep it."""
         self.line = one_line(record.getMessage())
-
-
-def _make(client: KazooClient, folder: str) -> None:
-    """Make a node and those above it."""
-    path = ""
-    for each in folder.strip("/").split("/"):
-        path = f"{path}/{each}"
-        with suppress(NodeExistsError):
-            client.create_async(path).get(timeout=HOST_SECONDS)
 
 
 def _end(client: KazooClient) -> None:

@@ -7,12 +7,12 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import trustme
@@ -52,8 +52,9 @@ class Server:
     """
 
     scheme = "folder"
+    nodes = 0
 
-    def __init__(self, folder: Path, count: int = 0, files: Path | None = None) -> None:
+    def __init__(self, folder: Path, count: int, files: Path | None) -> None:
         self.folder, self.count, self.files = folder, count, files
         self.ports = [[_free_port() for _ in range(3)] for _ in range(count)]
         self.running: dict[int, subprocess.Popen[bytes]] = {}
@@ -109,6 +110,7 @@ class Etcd(Server):
     """etcd."""
 
     scheme = "etcd"
+    nodes = 3
 
     def command(self, node: int) -> list[object]:
         """See ``Server``."""
@@ -154,6 +156,7 @@ class Zookeeper(Server):
     """ZooKeeper."""
 
     scheme = "zk"
+    nodes = 3
 
     def command(self, node: int) -> list[object]:
         """See ``Server``."""
@@ -216,9 +219,10 @@ class Postgresql(Server):
     """PostgreSQL, whose user has a password."""
 
     scheme = "postgresql"
+    nodes = 1
 
-    def __init__(self, folder: Path, files: Path | None = None) -> None:
-        super().__init__(folder, 1, files)
+    def __init__(self, folder: Path, count: int, files: Path | None) -> None:
+        super().__init__(folder, count, files)
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
         self._programs = Path(found[-1] if found else need("initdb")).parent
         self._options: dict[str, Any] = {"cwd": folder}
@@ -287,12 +291,12 @@ class Postgresql(Server):
         process.wait(STARTED_SECONDS)
 
 
-KINDS: dict[str, Callable[[Path], Server]] = {
-    "etcd": lambda folder: Etcd(folder, 3),
-    "zookeeper": lambda folder: Zookeeper(folder, 3),
+KINDS: dict[str, type[Server]] = {
+    "etcd": Etcd,
+    "zookeeper": Zookeeper,
     "postgresql": Postgresql,
 }
-"""What makes each real engine in a folder, with three nodes where it has nodes."""
+"""The real engines."""
 
 
 def real(*names: str) -> list[Any]:
@@ -300,17 +304,18 @@ def real(*names: str) -> list[Any]:
     return [pytest.param(name, marks=pytest.mark.thorough) for name in names or KINDS]
 
 
-_Server = TypeVar("_Server", bound=Server)
-
-
 @contextmanager
-def running(make: Callable[[Path], _Server]) -> Iterator[_Server]:
-    """Start all nodes of what *make* makes in a new folder; end them also if the block fails."""
+def running(kind: type[Server], *, alone: bool = False, tls: bool = False) -> Iterator[Server]:
+    """Start an engine in a new folder, and end it also if the block fails.
+
+    It has one node if *alone*, else as many as its kind has *nodes*.
+    """
     with TemporaryDirectory(prefix="uuidd-", dir="/tmp") as name:
         folder = Path(name)
         # PostgreSQL's user looks into it.
         folder.chmod(0o755)
-        engine = make(folder)
+        count = 1 if alone else kind.nodes
+        engine = kind(folder, count, certificates(folder) if tls else None)
         try:
             for node in range(engine.count):
                 engine.start(node)

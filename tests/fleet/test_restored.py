@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import trio
 
 from tests.fleet.backups import Backup
 from tests.fleet.fleets import Fleet, answered, reaches, refused, renews, take, told
-from tests.fleet.servers import Etcd, Postgresql, Server, Zookeeper, running
+from tests.fleet.servers import KINDS, Server, running
 from tests.rig import Daemon
 from uuidd.cli import main
 from uuidd.fleet.engines import Changed
@@ -22,20 +22,14 @@ pytestmark = pytest.mark.thorough
 
 GUIDE = Path(__file__).parents[2] / "systemd" / "fleet.md"
 
-ENGINES: dict[str, Callable[[Path], Server]] = {
-    "etcd": lambda folder: Etcd(folder, 1),
-    "zookeeper": lambda folder: Zookeeper(folder, 1),
-    "postgresql": Postgresql,
-}
-
 LONG = ("--worker-window=1h", "--worker-hold=1h")
 """A host with these does not ask again while a test lasts."""
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A real engine with one node."""
-    with running(ENGINES[request.param]) as engine:
+    with running(KINDS[request.param], alone=True) as engine:
         yield engine
 
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 import trio
 
 from tests.fleet.fleets import answered
 from tests.fleet.servers import (
+    KINDS,
     PASSWORD,
     USER,
     Etcd,
-    Postgresql,
-    Server,
-    Zookeeper,
-    certificates,
     running,
 )
 from uuidd.fleet.address import Address, parse
@@ -36,17 +32,11 @@ HOST = "127.0.0.1"
 META = Meta("0123456789abcdef", 1288834974657)
 RECORD = Record("fedcba9876543210", 139, held=True)
 
-KINDS: dict[str, Callable[[Path], Server]] = {
-    "etcd": lambda folder: Etcd(folder, 1, certificates(folder)),
-    "zookeeper": lambda folder: Zookeeper(folder, 1, certificates(folder)),
-    "postgresql": lambda folder: Postgresql(folder, certificates(folder)),
-}
-
 
 @pytest.fixture(scope="module", params=KINDS)
 def secured(request: pytest.FixtureRequest) -> Iterator[Address]:
     """The URL of a namespace in an engine that asks for a certificate and a password, and both."""
-    with running(KINDS[request.param]) as engine:
+    with running(KINDS[request.param], alone=True, tls=True) as engine:
         files, secret = engine.folder, engine.folder / "secret"
         for path, text in ((secret, PASSWORD), (files / "wrong", "wrong")):
             path.write_text(text)

@@ -373,7 +373,8 @@ class Keeper:
         start = self._random.randrange(len(span)) if span else 0
         numbers = [*span[start:], *span[:start]]
         by_hand = await self._by_hand(span)
-        guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
+        some = self._random.sample(span, min(GUESSES, len(span)))
+        guesses: rules.Candidates = [(number, None) for number in some]
         if (claim := await self._claimed(meta, by_hand or guesses)) is not None:
             return claim
         if by_hand:

@@ -71,6 +71,12 @@ async def test_a_new_host_claims_a_number(engine: Engine) -> None:
         assert host.saves > 0
 
 
+async def test_a_new_host_in_a_fleet_with_room_asks_two_questions(engine: Engine) -> None:
+    """So that many can start at once."""
+    async with Host(engine).running():
+        assert engine.questions == 2
+
+
 async def test_a_request_for_snowflakes_waits_for_the_claim(engine: Engine) -> None:
     host = Host(engine)
     host.saving = trio.Event()
@@ -350,6 +356,25 @@ async def test_a_host_takes_over_the_reserved_number_that_it_had_by_hand(engine:
         assert (other.number, other.keeper.status()["state"]) == (None, "full")
         async with host.running():
             assert host.number == 5
+
+
+class Touched(Engine):
+    """An engine at which an administrator writes a register right before its first claim."""
+
+    async def write(self, number: int, record: Record, found: Found | None) -> Found:
+        """See ``Registers``."""
+        if self.writes == 1:
+            self.replace(number, self.kept[number].record)
+        return await super().write(number, record, found)
+
+
+async def test_a_host_tries_its_number_by_hand_again() -> None:
+    """It does not take another one because the register was written meanwhile."""
+    engine = Touched()
+    engine.replace(5, Record("d" * 16, 0, held=False, reserved=True))
+    host = Host(engine, had=5)
+    async with host.running():
+        assert host.number == 5
 
 
 @pytest.mark.parametrize(

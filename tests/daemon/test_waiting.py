@@ -70,6 +70,13 @@ def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
     assert candidates(registers, [3, 4, 5], steady=5, hold=0) == [(5, found(5))]
 
 
+def test_numbers_that_nobody_has_had_are_tried_first() -> None:
+    """Then those that were let go, those of silent hosts, and one that begins ahead."""
+    registers: dict[int, Found | str] = {3: found(6), 4: found(1, held=True), 5: found(5)}
+    tried = candidates(registers, [3, 4, 5, 6], steady=5, hold=0)
+    assert [number for number, _ in tried] == [6, 5, 4, 3]
+
+
 async def test_the_log_says_once_that_all_are_taken(
     engine: Engine, host: Host, log: pytest.LogCaptureFixture
 ) -> None:

@@ -159,6 +159,12 @@ async def test_what_is_no_answer_of_etcd_is_named(body: bytes, error: str) -> No
         assert await asked(f"etcd://{host}/uuidd") == error
 
 
+async def test_a_long_answer_of_etcd_is_not_read_to_its_end() -> None:
+    """All registers of a fleet have some 350 kB."""
+    async with served(answering(b" " * (4 << 21))) as host:
+        assert await asked(f"etcd://{host}/uuidd") == "its answer has more than 4194304 bytes"
+
+
 async def test_the_next_host_is_asked() -> None:
     """If one has no useful answer, which may be said by none."""
     async with (

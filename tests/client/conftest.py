@@ -23,7 +23,9 @@ from tests.rig import PATIENCE, Daemon
 from uuidd_client import Client, extension, notices
 from uuidd_client.command import main
 
-IMPLEMENTATIONS = ["python"] if extension.core is None else ["c", "python"]
+IMPLEMENTATIONS = [
+    pytest.param(name, marks=pytest.mark.extension if name == "c" else ()) for name in CUTTERS
+]
 """What the client can make ids with here; UUIDD_EXTENSION=require demands both."""
 
 collect_ignore_glob = ["test_core_*.py"] if extension.core is None else []
@@ -56,7 +58,7 @@ def implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     return chosen
 
 
-@pytest.fixture(params=CUTTERS)
+@pytest.fixture(params=IMPLEMENTATIONS)
 def new(request: pytest.FixtureRequest) -> Any:
     """Return the class of cutters: that of each implementation in turn."""
     return CUTTERS[request.param]

@@ -28,6 +28,8 @@ from tests.kinds import FORMS, KINDS, MS, random_size
 from uuidd.core.ids.places import Origin
 from uuidd_client.life import Source, word
 
+pytestmark = pytest.mark.extension
+
 LAG = 50
 """Ticks that an id may lag behind UTC, if it follows another."""
 

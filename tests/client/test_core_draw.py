@@ -27,6 +27,8 @@ from uuidd_client import Client
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.life import word
 
+pytestmark = pytest.mark.extension
+
 WAYS: dict[str, Callable[[Any], Callable[[], Any]]] = {
     "called": lambda draw: draw,
     "iterated": lambda draw: draw.__next__,

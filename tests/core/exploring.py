@@ -27,6 +27,9 @@ NONE = 255
 FIRST = 2
 """The lowest UTC: two ticks from there are past zero, where unused generations begin."""
 
+NEVER = -1
+"""Before all marks: a ring that begins then opens no generation."""
+
 _UNSAVED = Horizon()
 
 

@@ -42,6 +42,7 @@ from typing import NamedTuple
 from tests.core import exploring
 from tests.core.exploring import (
     FIRST,
+    NEVER,
     NONE,
     OutOfBounds,
     World,
@@ -450,7 +451,7 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
     host.flight = None if flight == NONE else host.disk[flight]
     host.page = [0] * (TOKENS_AT + BLOCK_LANES + bounds.lanes)
     leases = Leases(0, host.page)
-    utc = Utc(None, machine="", now=0, random=host.random, ring=bounds.ring, leases=leases)
+    utc = Utc(None, machine="", now=NEVER, random=host.random, ring=bounds.ring, leases=leases)
     thaw_ring(at, utc.ring)
     host.ends = [next(at) for _ in range(bounds.ring)]
     begin, top = next(at), next(at)

@@ -32,6 +32,7 @@ from typing import NamedTuple
 from tests.core import exploring
 from tests.core.exploring import (
     FIRST,
+    NEVER,
     NONE,
     OutOfBounds,
     World,
@@ -146,7 +147,7 @@ class Host(exploring.Host):
     def any_utc(self) -> Utc:
         """Return a utc timeline to bring to a state, or for a world without utc."""
         ring, node = self.bounds.ring, NODES[GIVEN]
-        return Utc(None, machine="", now=FIRST, random=self.random, node=node, ring=ring)
+        return Utc(None, machine="", now=NEVER, random=self.random, node=node, ring=ring)
 
     # --- what may happen to it
 
@@ -521,6 +522,7 @@ def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
 def units(bounds: Bounds) -> dict[str, object]:
     """Return the tolerance and the 20 s in as few ticks as *bounds* says."""
     return {
+        "generation.BLOCK_LANES": bounds.lanes + 2,
         "utc.TOLERANCE": bounds.tolerance,
         "steady.TOLERANCE": bounds.tolerance,
         "steady.TICKS_PER_SECOND": 1,

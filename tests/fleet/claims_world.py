@@ -132,7 +132,7 @@ def outdated(host: Host) -> Host:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class World:
     """What can happen to hosts that go by *rules* while their clocks go to *ticks*, step by step.
 
@@ -180,7 +180,7 @@ class World:
     ) -> Iterator[tuple[Host, Stored | None, frozenset[int]]]:
         """Return each next state of a host, with what the register becomes, and the used ticks."""
         _, register, used = state
-        for changed in self._alone(host, at, register):
+        for changed in _alone(self, host, at, register):
             yield changed, None, used
         if self._may_give(host):
             tick = host.steady
@@ -206,7 +206,7 @@ class World:
     def _passes(self, write: Write) -> bool:
         return write.fresh or not self.rules.replaces_what_was_read
 
-    def _alone(self, host: Host, at: int, register: Stored | None) -> Iterator[Host]:
+    def alone(self, host: Host, at: int, register: Stored | None) -> Iterator[Host]:
         """Return what the host becomes by steps that change nothing else."""
         if host.steady < self.ticks:
             yield host._replace(steady=host.steady + 1)
@@ -278,3 +278,9 @@ class World:
         assert record is not None
         claim = rules.confirmed(NAMESPACE, NUMBER, record, write.begin)
         return replace(claim, until=self.rules.until(record, host.steady))
+
+
+@cache
+def _alone(world: World, host: Host, at: int, register: Stored | None) -> list[Host]:
+    """Return the steps of a host alone, which are the same whatever the others are."""
+    return list(world.alone(host, at, register))

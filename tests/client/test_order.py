@@ -233,7 +233,7 @@ def test_no_id_comes_twice_when_utc_steps_back_and_forth(
 ) -> None:
     with leasing(world) as (_, client):
         draw = client.factory(kind)
-        found = [*client.make(kind, 5000), draw()]
+        found = [*client.make(kind, 1000), draw()]
         latest = time.utc
         time.utc -= back
         world.ahead = back
@@ -536,6 +536,10 @@ def test_who_waits_for_a_thread_of_the_life_before_goes_on_without_it(serve: Ser
     assert offsets("v7", [id for id in found if id.version == 7]) == [100]
 
 
+LONG = 12_000
+"""More ids than the millisecond that passes before has ticks."""
+
+
 def made_before(world: World, client: Client, kind: Kind, source: str) -> list[Any]:
     """Return ids of a lane, or of a block, or of the fallback, the last of them of now."""
     found: list[Any] = [*client.make(kind, 1)]
@@ -543,7 +547,7 @@ def made_before(world: World, client: Client, kind: Kind, source: str) -> list[A
     if source == "lane":
         found += client.make(kind, 1)
         world.time.move(0.2)
-        found += client.make(kind, 20_000)
+        found += client.make(kind, LONG)
     world.time.move(0.2)
     return [*found, client.factory(kind)()]
 
@@ -562,9 +566,9 @@ def test_a_long_list_begins_after_what_was_made_before_a_renewal(
             client.renew()
         with world.server() as server:
             time.move(0.001)
-            found += client.make(kind, 50_000)
+            found += client.make(kind, LONG)
             time.move(0.001)
-            found += client.make(kind, 50_000)
+            found += client.make(kind, LONG)
             assert server.asked
     assert rising(kind, found)
 

@@ -69,6 +69,11 @@ def sleeps(pid: int) -> int:
     )
 
 
+def resident_kib(pid: int) -> int:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
+
+
 def stays(look: Callable[[], object]) -> bool:
     """Return whether *look* finds the same before and after a while.
 
@@ -173,11 +178,6 @@ class Daemon:
         assert self._process is not None
         return self._process
 
-    def resident_kib(self) -> int:
-        """Return the daemon's resident memory."""
-        told = Path(f"/proc/{self.pid}/status").read_text()
-        return int(told.split("VmRSS:")[1].split()[0])
-
     def rests(self) -> bool:
         """Return whether the daemon neither wakes up nor saves while it is watched."""
         return stays(lambda: (sleeps(self.pid), (self.state / "state").stat().st_mtime_ns))
@@ -256,18 +256,24 @@ class Daemon:
             return connection.call(method, *params)
 
 
+def connected(path: Path) -> socket.socket:
+    """Return a socket that is connected."""
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
+        sock.connect(str(path))
+    except BaseException:
+        sock.close()
+        raise
+    sock.settimeout(PATIENCE)
+    return sock
+
+
 class Connection:
     """A MessagePack-RPC connection that uses no code of our client or wire."""
 
     def __init__(self, path: Path) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        try:
-            # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
-            self.sock.connect(str(path))
-        except BaseException:
-            self.sock.close()
-            raise
-        self.sock.settimeout(PATIENCE)
+        self.sock = connected(path)
         self._unpacker = msgpack.Unpacker()
         self._msgid = 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from tests.benchmarks.workspace import (
     Checkout,
     Workspace,
 )
+from tests.rig import connected
 from uuidd.core.wire import libuuid
 from uuidd.core.wire.libuuid import Op
 
@@ -135,9 +135,7 @@ def _await_answer(process: subprocess.Popen[bytes], path: Path) -> None:
 
 
 def _answer(path: Path, op: Op) -> bytes:
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(START_SECONDS)
-        sock.connect(str(path))
+    with connected(path) as sock:
         sock.sendall(libuuid.pack_request(op))
         # In pieces: util-linux's daemon writes the length and the rest apart, and then closes.
         return b"".join(iter(lambda: sock.recv(64), b""))

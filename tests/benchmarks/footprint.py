@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from tests.benchmarks.daemons import Running, ours
 from tests.benchmarks.makers import WITHOUT_C
 from tests.benchmarks.rows import OTHER_CHECKOUT, Missing, Row, alone, compared, interleaved
 from tests.benchmarks.workspace import THIS, Checkout, Workspace
+from tests.rig import connected, resident_kib, sleeps
 from uuidd.core.wire import rpc
 from uuidd_client import implementation
 
@@ -90,7 +91,7 @@ def idle(space: Workspace, rounds: int) -> Iterator[Row]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
     except (ValueError, OSError) as error:
         raise Missing(f"it needs {files:,} open files: {error}") from None
-    fresh, each, sleeps, writes = _at_rest(space, THIS)
+    fresh, each, wakes, writes = _at_rest(space, THIS)
     memory = "idle memory (VmRSS)"
     connection = f"an idle connection ({CONNECTIONS:,})"
     if space.other:
@@ -100,7 +101,7 @@ def idle(space: Workspace, rounds: int) -> Iterator[Row]:
         return
     yield alone(memory, "MB", [fresh], at_most=30)
     yield alone(connection, "KiB", [each], at_most=0.5)
-    yield alone("wake-ups of the idle daemon", "", [sleeps], at_most=0)
+    yield alone("wake-ups of the idle daemon", "", [wakes], at_most=0)
     yield alone("writes of the idle daemon", "", [writes], at_most=0)
 
 
@@ -115,12 +116,12 @@ def _at_rest(space: Workspace, checkout: Checkout) -> tuple[float, float, int, i
         pass
     with ours(space, *limits, checkout=checkout) as daemon, contextlib.ExitStack() as connections:
         _settle(daemon)
-        fresh = _resident(daemon)
+        fresh = resident_kib(daemon.pid)
         _connect(daemon.socket, connections)
-        before = _resident(daemon)
+        before = resident_kib(daemon.pid)
         for _ in range(CONNECTIONS):
             _connect(daemon.socket, connections)
-        each = (_resident(daemon) - before) / CONNECTIONS
+        each = (resident_kib(daemon.pid) - before) / CONNECTIONS
         _settle(daemon)
         begin = _counts(daemon)
         time.sleep(WATCH_SECONDS)
@@ -130,9 +131,7 @@ def _at_rest(space: Workspace, checkout: Checkout) -> tuple[float, float, int, i
 
 def _connect(path: Path, connections: contextlib.ExitStack) -> None:
     """Connect and ask once: a connection that has never asked does not count as idle."""
-    sock = connections.enter_context(socket.socket(socket.AF_UNIX))
-    sock.settimeout(10)
-    sock.connect(str(path))
+    sock = connections.enter_context(connected(path))
     sock.sendall(rpc.pack_request(1, "take", ["utc", 1]))
     if not sock.recv(4096):
         raise RuntimeError("the daemon closed a connection")
@@ -141,24 +140,11 @@ def _connect(path: Path, connections: contextlib.ExitStack) -> None:
 def _settle(daemon: Running) -> None:
     """Wait until only one thread is left."""
     end = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < end and len(_threads(daemon)) > 1:
+    while time.monotonic() < end and len(os.listdir(f"/proc/{daemon.pid}/task")) > 1:
         time.sleep(0.1)
-
-
-def _threads(daemon: Running) -> list[Path]:
-    return list(Path(f"/proc/{daemon.pid}/task").iterdir())
-
-
-def _resident(daemon: Running) -> int:
-    """Return the KiB of memory in use."""
-    return _field(Path(f"/proc/{daemon.pid}/status"), "VmRSS")
 
 
 def _counts(daemon: Running) -> tuple[int, int]:
     """Return how often any thread has gone to sleep, and how often anything was written."""
-    sleeps = sum(_field(task / "status", "voluntary_ctxt_switches") for task in _threads(daemon))
-    return sleeps, _field(Path(f"/proc/{daemon.pid}/io"), "syscw")
-
-
-def _field(path: Path, name: str) -> int:
-    return int(path.read_text().split(f"\n{name}:")[1].split()[0])
+    io = Path(f"/proc/{daemon.pid}/io").read_text()
+    return sleeps(daemon.pid), int(io.split("syscw:")[1].split()[0])

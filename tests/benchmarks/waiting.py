@@ -15,6 +15,7 @@ from tests.benchmarks.daemons import Running, ours
 from tests.benchmarks.rows import OTHER_CHECKOUT, Missing, Row, alone, compared, interleaved
 from tests.benchmarks.serving import TAKE
 from tests.benchmarks.workspace import Workspace, compiled
+from tests.rig import connected
 from tests.system.attacker import GREED, Actor
 
 OTHERS = 64
@@ -135,9 +136,7 @@ def _echo(space: Workspace, reply: bytes) -> Iterator[Path]:
 
 
 def _a_reply(path: Path) -> bytes:
-    with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
-        sock.settimeout(10)
-        sock.connect(str(path))
+    with connected(path) as sock:
         sock.sendall(TAKE.request)
         reply = sock.recv(4096)
     if not reply.startswith(TAKE.reply):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from socket import AF_UNIX, socket
 from typing import Any, NamedTuple, Self
+
+from tests.rig import until
 
 PORTS = ("console", "c", "python", "shell")
 """What is at the serial ports, in their order."""
@@ -149,12 +152,13 @@ class Machine:
             port.close()
 
     def _await(self, question: str, status: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        pause = threading.Event()
-        while (found := self._tell(question).get("status")) != status:
-            if found == "failed" or time.monotonic() > deadline:
-                raise TimeoutError(f"{question} says {found}, not {status}")
-            pause.wait(0.01)
+        def told() -> str:
+            found = str(self._tell(question).get("status"))
+            if found == "failed":
+                raise RuntimeError(f"{question} says {found}, not {status}")
+            return found
+
+        until(lambda: told() == status, PATIENCE, instead=told)
 
     def _tell(self, command: str, **arguments: Any) -> Any:
         request = json.dumps({"execute": command, "arguments": arguments}).encode()
@@ -171,14 +175,11 @@ class Machine:
 
 def _connect(sock: socket, path: Path) -> None:
     """Connect to a socket that QEMU is about to make."""
-    deadline = time.monotonic() + PATIENCE
-    pause = threading.Event()
-    while True:
-        try:
+
+    def connects() -> bool:
+        with contextlib.suppress(OSError):
             sock.connect(str(path))
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            pause.wait(0.01)
-        else:
-            return
+            return True
+        return False
+
+    until(connects, PATIENCE)

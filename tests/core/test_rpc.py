@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.fuzzing.watching import peak
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, rpc
 from uuidd.core.wire.rpc import MalformedError, Request, Response
 
@@ -115,16 +114,6 @@ def in_pieces(pieces: list[bytes], limit: int = LIMIT) -> Outcome:
 def byte_by_byte(data: bytes) -> list[bytes]:
     """Cut *data* after each byte."""
     return [data[at : at + 1] for at in range(len(data))]
-
-
-def peak(read: Callable[[], object]) -> int:
-    """Return the most bytes that *read* held at any time."""
-    tracemalloc.start()
-    try:
-        read()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 READ = [

@@ -27,7 +27,7 @@ from typing import Any, Self
 import msgpack
 
 from tests.forks import Program
-from tests.rig import PATIENCE, Connection
+from tests.rig import PATIENCE, Connection, connected
 
 UNIX_EPOCH = 0x01B2_1DD2_1381_4000
 """The tick at which Unix time begins."""
@@ -97,19 +97,6 @@ class Seen:
 def now() -> int:
     """Return UTC in ticks."""
     return time.time_ns() // 100 + UNIX_EPOCH
-
-
-def connected(path: Path) -> socket.socket:
-    """Return a socket that is connected."""
-    sock = socket.socket(socket.AF_UNIX)
-    try:
-        # First, as libuuid's callers do: with a time-out it would not wait for a full backlog.
-        sock.connect(str(path))
-    except OSError:
-        sock.close()
-        raise
-    sock.settimeout(PATIENCE)
-    return sock
 
 
 def goes_on() -> bool:

@@ -10,7 +10,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.rig import PATIENCE, until
+from tests.rig import PATIENCE, connected, until
 from tests.tools import need, output, remove
 from uuidd.server.peers import peer_pid
 from uuidd_client import Client
@@ -232,8 +231,7 @@ class Started:
     @property
     def pid(self) -> int:
         """Its pid outside of the container."""
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(self._volumes.socket))
+        with connected(self._volumes.socket) as sock:
             return peer_pid(sock)
 
     def stop(self, seconds: float = PATIENCE) -> int:

@@ -16,7 +16,7 @@ import msgpack
 import pytest
 
 from tests.judge import Span, assert_apart
-from tests.rig import PATIENCE, SOON, Daemon, until
+from tests.rig import PATIENCE, SOON, Daemon, resident_kib, until
 from tests.system.attacker import GREED, REFUSED, Actor
 from tests.tools import need
 from uuidd.core.timeline.leases import PER_USER
@@ -116,10 +116,10 @@ def test_silent_connections_cost_no_time() -> None:
 def test_idle_connections_cost_no_time(each: int) -> None:
     with guarded() as daemon:
         served(daemon)
-        before = daemon.resident_kib()
+        before = resident_kib(daemon.pid)
         with attacked(daemon, "idle", each, by=2) as actors:
             assert status(daemon)["connections"] >= 2 * each
-            assert daemon.resident_kib() - before < each + 4096
+            assert resident_kib(daemon.pid) - before < each + 4096
             assert_disjoint(served(daemon), *(actor.saw() for actor in actors))
 
 
@@ -154,7 +154,7 @@ def test_one_user_can_take_the_leases_of_one_user_only() -> None:
 def test_unread_replies_pile_up_nowhere(connections: int) -> None:
     with guarded("--max-reply-seconds=1") as daemon:
         served(daemon, 20)
-        before = daemon.resident_kib()
+        before = resident_kib(daemon.pid)
         with attacked(daemon, "unread", connections) as (attacker,):
             # On a busy machine each needs its time to be asked, answered and found unread.
             until(
@@ -163,7 +163,7 @@ def test_unread_replies_pile_up_nowhere(connections: int) -> None:
             )
             assert attacker.saw() == connections
         # A reply of 64 KiB for each, and as much again that the allocator keeps.
-        assert daemon.resident_kib() - before < connections * 128 + 4096
+        assert resident_kib(daemon.pid) - before < connections * 128 + 4096
 
 
 def test_a_reply_read_byte_by_byte_is_cut_off() -> None:

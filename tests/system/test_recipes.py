@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ import pytest
 
 from tests import kinds
 from tests.documents import ROOT, text
-from tests.rig import PATIENCE, Daemon, until
+from tests.rig import PATIENCE, Daemon, connected, until
 from tests.system.test_postgresql import Server
 from tests.system.test_postgresql import server as server
 from uuidd.core.ids import uuids
@@ -273,9 +272,7 @@ def test_gunicorn(environment: dict[str, str], place: Path) -> None:
 
 
 def _answer(at: Path) -> str:
-    with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(PATIENCE)
-        sock.connect(str(at))
+    with connected(at) as sock:
         sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
         return b"".join(iter(lambda: sock.recv(4096), b"")).partition(b"\r\n\r\n")[2].decode()
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import msgpack
 
 from tests.judge import Span, assert_apart
-from tests.rig import PATIENCE, SOON, Connection, Daemon, until
-from tests.system.attacker import connected
+from tests.rig import PATIENCE, SOON, Connection, Daemon, connected, resident_kib, until
 from tests.system.callers import given_in
 
 DESCRIPTORS = 224
@@ -94,4 +93,4 @@ def _virtual_bytes(daemon: Daemon) -> int:
 
 def test_an_idle_daemon_takes_at_most_forty_megabytes() -> None:
     with Daemon(fresh=True) as daemon:
-        assert daemon.resident_kib() < 40 * 1024
+        assert resident_kib(daemon.pid) < 40 * 1024

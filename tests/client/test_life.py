@@ -355,9 +355,9 @@ def test_restarts_of_the_daemon_leave_nothing_behind(tmp_path: Path, time: Time)
         world.lanes.close()
         draw()
 
-    descriptors, files, objects = kept_by(restart, 60)
+    descriptors, files, objects = kept_by(restart, 30)
     assert (descriptors, files) == (0, 0)
-    assert objects < 60
+    assert objects < 30
 
 
 @EACH_IMPLEMENTATION
@@ -371,7 +371,7 @@ def test_renewals_leave_nothing_behind(world: World, time: Time) -> None:
             each()
 
     with world.server():
-        descriptors, files, objects = kept_by(renewal, 300)
+        descriptors, files, objects = kept_by(renewal, 100)
         client.close()
     assert (descriptors, files) == (0, 0)
-    assert objects < 300
+    assert objects < 100

@@ -121,7 +121,7 @@ def test_ids_do_not_depend_on_those_of_other_kinds(client: Client) -> None:
 @pytest.mark.parametrize("kind", [*GREGORIAN, *STEADY])
 def test_ids_rise_while_the_clock_stands_still(client: Client, kind: Kind) -> None:
     with fixed_ids(client=client) as ids:
-        made = [*ids.make(kind, 2_500), ids.factory(kind)(), *ids.make(kind, 25_000)]
+        made = [*ids.make(kind, 2_500), ids.factory(kind)(), *ids.make(kind, 12_000)]
     assert len({*made}) == len(made)
     if kind != "v1":
         # Flakes have as many characters as they need, and sort as integers.

@@ -98,7 +98,7 @@ async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(h
 
 async def test_many_hosts_that_wait_ask_little(engine: Engine) -> None:
     """Each looks at all numbers once in a minute or two; of one that is let go, each reads that."""
-    many = [Host(engine, low=3, high=5, seed=seed) for seed in range(60)]
+    many = [Host(engine, low=3, high=5, seed=seed) for seed in range(30)]
     async with contextlib.AsyncExitStack() as stack:
         for host in many:
             await stack.enter_async_context(host.running())

@@ -271,17 +271,22 @@ class Client:
         if self._core:
             draws: Callable[[], Any] = self._core.Draw(kind, wanted, partial(channels.call, one))
             return draws
-        cut: Callable[[str, str], Any] = nothing
+
+        def first(channel: Channel) -> tuple[Callable[[], Any], Any]:
+            """Return the function that draws the next ids, and the first."""
+            cutter, made = one(channel)
+            return nothing if cutter is None else cutter.draw(kind, wanted), made
+
+        cut: Callable[[], Any] = nothing
 
         def draw() -> Any:
             """Return the next id."""
             nonlocal cut
-            made = cut(kind, wanted)
+            made = cut()
             if made is None:
                 # First, for the end of a cutter may run the handler of a signal, which may fork.
                 cut = nothing
-                cutter, made = channels.call(one)
-                cut = nothing if cutter is None else cutter.one
+                cut, made = channels.call(first)
             # Here nothing is called any more, because a handler could fork in it.
             return made
 
@@ -363,8 +368,8 @@ class _Ids:
         return self._draw()
 
 
-def nothing(_kind: str, _form: str) -> None:
-    """Stand for the method of a cutter where there is none."""
+def nothing(*_: str) -> None:
+    """Stand for what draws ids of a cutter where there is none."""
 
 
 def known(kind: str, form: object) -> str:

@@ -15,7 +15,7 @@ from uuidd.core.ids.kinds import PLACES
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.typed import Any, NamedTuple
+from uuidd.core.typed import Any
 from uuidd_client.life import Source
 from uuidd_client.system import SYSTEM_CLOCK
 
@@ -56,34 +56,51 @@ class Cutter:
         self._random = random or os.urandom
         self._lasting = int(min(max_age, AHEAD_SECONDS) * TICKS_PER_SECOND)
         self._spare = int(min(max_age * TICKS_PER_SECOND / 20, MOST_SPARE))
-        self._ahead: dict[tuple[str, str], _Ahead] = {}
+        self._ahead: dict[tuple[str, str], list[_Ahead]] = {}
 
     def one(self, kind: str, form: str) -> Any:
         """Return the next id of *kind* in *form*, or None if there has to be a refill."""
-        ahead = self._ahead.get((kind, form), _NONE_AHEAD)
-        source = self.source
-        if source is None:
-            return None
-        now = self._clock() // 100 + UNIX_EPOCH
-        size = 1
-        if ahead.since <= now < ahead.until and ahead.source is source and ahead.used == self.used:
-            try:
-                made = ahead.take()
-                valid = now < source.until and now < source.horizon[0]
-                valid = valid and source.token[0] == source.value
-                return made if valid and self._life[0] else None
-            except IndexError:
-                # Ids in a row are made ahead, which costs less for each.
-                size = min(2 * ahead.size, MOST_AHEAD)
-        first, count, source = self._reserve(size, None, 0)
-        if not count:
-            return None
-        ids = deque(apart(self._ids(kind, form, first, count, source), count))
-        made = ids.popleft()
-        # Its oldest tick is older than now by this.
-        until = now + self._lasting - size
-        self._ahead[kind, form] = _Ahead(ids.popleft, now, until, source, first + count, size)
-        return made if self._life[0] else None
+        return self.draw(kind, form)()
+
+    def draw(self, kind: str, form: str) -> Callable[[], Any]:
+        """Return a function that returns what ``one`` does, faster, as a Draw of the extension."""
+        clock, life = self._clock, self._life
+        # A cell, for a cutter that holds its function would outlive its client, and keep the page.
+        ahead = self._ahead.setdefault((kind, form), [_NONE_AHEAD])
+
+        def next_one() -> Any:
+            """Return the next id, or None."""
+            take, since, until, source, used, horizon, shown, token, value, size = ahead[0]
+            now = clock()
+            if (
+                since <= now < until
+                and source is self.source
+                and used is self.used
+                and horizon[0] == shown
+                and token[0] == value
+            ):
+                try:
+                    made = take()
+                    return made if life[0] else None
+                except IndexError:
+                    # Ids in a row are made ahead, which costs less for each.
+                    size = min(2 * size, MOST_AHEAD)
+            else:
+                size = 1
+            first, used, source = self._reserve(size, None, 0)
+            if first == used:
+                return None
+            ids = deque(apart(self._ids(kind, form, first, used, source), used - first))
+            made = ids.popleft()
+            horizon, token, value = source[-3:]
+            shown = horizon[0]
+            # The oldest tick is older than now by this.
+            end = min(now // 100 + UNIX_EPOCH + self._lasting - size, source.until, shown)
+            until = (end - UNIX_EPOCH) * 100
+            ahead[0] = ids.popleft, now, until, source, used, horizon, shown, token, value, size
+            return made if life[0] else None
+
+        return next_one
 
     def many(
         self, kind: str, form: str, count: int, source: Source | None = None
@@ -101,23 +118,22 @@ class Cutter:
         # handler, and a debugger does not stop.
         self.used = end if self.used < end else self.used  # noqa: FURB136  (a call)
 
-    def _ids(
-        self, kind: str, form: str, first: int, left: int, source: Source
-    ) -> list[Any] | bytes:
-        """Return the ids of *left* places, which are reserved."""
+    def _ids(self, kind: str, form: str, first: int, end: int, source: Source) -> list[Any] | bytes:
+        """Return the ids of the places from *first* to *end*, which are reserved."""
         draw, room = LAYOUTS[kind][form], PLACES[kind].room
         made: Any = bytearray() if form == "bytes" else []
-        while left:
-            part = min(left, room(first))
+        while first < end:
+            part = min(end - first, room(first))
             ids = draw(first, part, source.origin, self._random)
             made += new_uuids(ids, part, source.safe) if form == "uuid" else ids
-            first, left = first + part, left - part
+            first += part
         return bytes(made) if form == "bytes" else made
 
     def _reserve(self, count: int, given: Source | None, spare: int) -> tuple[int, int, Source]:
-        """Reserve up to *count* places: return the first, how many there are, and their source.
+        """Reserve up to *count* places: return the first, their end, and their source.
 
-        More than one of a lane begin *spare* ticks before the latest.
+        *used* is that end then, the same object. More than one of a lane begin *spare* ticks before
+        the latest.
         """
         source = given or self.source or _NO_SOURCE
         for _ in range(READINGS):
@@ -138,30 +154,18 @@ class Cutter:
                 # One line, as above.
                 self.used = end if (free := self.used == used) else self.used
                 if free:
-                    return first, end - first, source
+                    return first, end, source
             elif not lane or first > end:
                 break
         return 0, 0, source
 
 
-class _Ahead(NamedTuple):
-    """Ids that were made ahead of *source*: ``take`` returns the next one.
-
-    They are valid from *since* to before *until*, and while the cutter's *used* stays what it is.
-    There were *size* of them.
-    """
-
-    take: Callable[[], Any]
-    since: int
-    until: int
-    source: Source
-    used: int
-    size: int
-
-
 _NO_WORD = memoryview(bytes(8)).cast("Q")
 _NO_SOURCE = Source(0, 0, 0, 0, Origin(0), False, False, _NO_WORD, _NO_WORD, 0)
-_NONE_AHEAD = _Ahead([].pop, 0, 0, _NO_SOURCE, 0, 0)
+
+# A plain tuple, which is taken apart at each id: that of a named one takes twice as long.
+_Ahead = tuple[Callable[[], Any], int, int, Source, int, memoryview, int, memoryview, int, int]
+_NONE_AHEAD: _Ahead = [].pop, 0, 0, _NO_SOURCE, 0, _NO_WORD, 0, _NO_WORD, 0, 0
 
 
 def apart(made: list[Any] | bytes, count: int) -> list[Any]:

@@ -6,10 +6,12 @@ of one run ("places.py", "bulk.py").
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
 
-from uuidd.core.ids import bulk, snowflake, uuids
+from uuidd.core.ids import bulk, snowflake, uuids, versions
 from uuidd.core.ids.bases import encode
 from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.checks import check_bits
@@ -34,6 +36,14 @@ def _uuid_forms(packed: Draw) -> dict[str, Draw]:
         return uuids.texts(packed(*block))
 
     return {"uuid": ints, "text": texts, "bytes": packed}
+
+
+def _gregorian_forms(kind: str, make: Callable[[int, int, int], int], step: int) -> dict[str, Draw]:
+    def ints(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterable[int]:
+        # Within a run, an id is that before it and *step*.
+        return islice(itertools.count(make(first, origin.clock_seq, origin.node), step), count)
+
+    return {**_uuid_forms(partial(bulk.gregorian, kind)), "uuid": ints}
 
 
 def _ksuid_texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
@@ -75,9 +85,9 @@ def _forms(
 
 
 LAYOUTS: Mapping[str, Mapping[str, Draw]] = {
-    "v1": _uuid_forms(partial(bulk.gregorian, "v1")),
+    "v1": _gregorian_forms("v1", versions.v1, 1 << 96),
     "v4": _uuid_forms(bulk.v4),
-    "v6": _uuid_forms(partial(bulk.gregorian, "v6")),
+    "v6": _gregorian_forms("v6", versions.v6, 1 << 64),
     "v7": _uuid_forms(bulk.v7),
     "snowflake": _forms(_snowflakes, lambda values: map(str, values), 8),
     "flake": _forms(_flakes, _flake_texts, 16),

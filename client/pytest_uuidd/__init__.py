@@ -6,7 +6,8 @@ pytest loads this module in each run, so it imports uuidd_client only when a fix
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,10 +50,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             )
 
 
-def _given(request: pytest.FixtureRequest, marker: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Return the arguments that a marker passes.
+def _given(
+    request: pytest.FixtureRequest, marker: str, taker: Callable[..., object]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Return the arguments that a marker passes to *taker*.
 
-    Fails a test that uses both fixtures: the order of its arguments would decide.
+    Fails a test whose marker passes others than *taker* takes, and one that uses both fixtures: the
+    order of its arguments would decide.
     """
     name = FIXTURES[marker]
     other = request.node.stash.setdefault(_USED, name)
@@ -64,7 +68,17 @@ def _given(request: pytest.FixtureRequest, marker: str) -> tuple[Sequence[Any], 
             pytrace=False,
         )
     found = request.node.get_closest_marker(marker)
-    return (found.args, found.kwargs) if found else ((), {})
+    if found is None:
+        return (), {}
+    try:
+        signature(taker).bind(*found.args, **found.kwargs)
+    except TypeError as error:
+        pytest.fail(
+            f"{request.node.name}: the marker {marker} has {error}; pytest --markers shows which"
+            " arguments it takes",
+            pytrace=False,
+        )
+    return found.args, found.kwargs
 
 
 @pytest.fixture
@@ -76,7 +90,7 @@ def ids(request: pytest.FixtureRequest) -> Iterator[Client]:
     """
     from uuidd_client.testing import fixed_ids
 
-    args, kwargs = _given(request, "uuidd_ids")
+    args, kwargs = _given(request, "uuidd_ids", fixed_ids)
     with fixed_ids(*args, **kwargs) as client:
         yield client
 
@@ -90,6 +104,6 @@ def uuidd(request: pytest.FixtureRequest) -> Iterator[PrivateDaemon]:
     """
     from uuidd_client.testing import private_daemon
 
-    args, kwargs = _given(request, "uuidd_daemon")
+    args, kwargs = _given(request, "uuidd_daemon", private_daemon)
     with private_daemon(*args, **kwargs) as daemon:
         yield daemon

@@ -109,7 +109,9 @@ def time_of(
     Raises ValueError, naming the id, if it contains no time, as a v4, or one after the year 9999,
     if its kind has to be told, and if it is not of *kind*; TypeError for anything but an id.
     """
-    if kind is None and (isinstance(id, bytes) or type(id) is int):
+    if not isinstance(id, str | UUID | bytes) and type(id) is not int:
+        raise TypeError(f"id is {shown(id)}; it must be a str, a UUID, an int or bytes")
+    if kind is None and not isinstance(id, str | UUID):
         raise ValueError(
             f"id is {shown(id)}; an int, or bytes, may be an id of several kinds: pass the kind,"
             " such as kind='snowflake'"

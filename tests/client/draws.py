@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -17,6 +18,7 @@ from uuid import UUID, SafeUUID
 from tests import kinds
 from tests.client.cutters import CUTTERS, Hand
 from tests.kinds import KINDS
+from uuidd.cli.arguments import whole
 from uuidd.core.ids.places import Origin
 
 EPOCH = 1_600_000_000_000
@@ -90,11 +92,13 @@ def check_draws(name: str, kind: str, seed: int, count: int) -> None:
         assert seen(made) == expected, (name, kind, seed, turn)
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
+    """Compare as many as *words*, the arguments of the command, ask for."""
     parser = argparse.ArgumentParser(prog="python -m tests.client.draws", description=__doc__)
-    parser.add_argument("--count", type=int, default=300_000, metavar="N", help="ids of each kind")
+    count = whole(1)
+    parser.add_argument("--count", type=count, default=300_000, metavar="N", help="ids of a kind")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="draw them from N")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     for name in CUTTERS:
         for kind in KINDS:
             check_draws(name, kind, given.seed, given.count)

@@ -17,6 +17,7 @@ from uuid import UUID
 import pytest
 
 from tests import kinds
+from tests.client import draws
 from tests.client.breaking import come_between
 from tests.client.cutters import CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand, core
 from tests.client.draws import EPOCH, bits, check_draws, formed, range_of, seen
@@ -591,6 +592,12 @@ def test_many_ids_over_the_end_of_a_run(
 @pytest.mark.parametrize("name", CUTTERS)
 def test_thousands_of_draws(name: str, kind: str) -> None:
     check_draws(name, kind, 1, 1000)
+
+
+@pytest.mark.parametrize("count", ["-5", "0"])
+def test_no_draws_are_not_right(count: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        draws.main(["--count", count])
 
 
 @pytest.mark.skipif(core is None, reason="bulk.py says how Python uses them")

@@ -68,6 +68,14 @@ def test_marked_without_ids():
 def test_marked_without_daemon(ids):
     pass
 
+@pytest.mark.uuidd_ids(sed=7)
+def test_misspelt(ids):
+    pass
+
+@pytest.mark.uuidd_daemon(3, 4)
+def test_too_many(uuidd):
+    pass
+
 def test_ids_first(ids, uuidd):
     pass
 
@@ -144,10 +152,13 @@ def test_a_private_daemon_ends_with_a_test_that_fails(tmp_path: Path) -> None:
 
 def test_what_would_have_no_effect_is_an_error_that_says_so(tmp_path: Path) -> None:
     done = pytest_in(tmp_path, MISUSED)
-    assert "3 passed, 4 errors" in done.stdout, done.stdout + done.stderr
+    assert "3 passed, 6 errors" in done.stdout, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout
     for line in (
         "test_marked_without_ids has the marker uuidd_ids, but not the fixture ids: add ids to",
         "test_marked_without_daemon has the marker uuidd_daemon, but not the fixture uuidd: add",
+        "test_misspelt: the marker uuidd_ids has got an unexpected keyword argument 'sed'; pytest",
+        "test_too_many: the marker uuidd_daemon has too many positional arguments; pytest",
         "test_ids_first uses the fixtures ids and uuidd, and each of them says where",
         "test_daemon_first uses the fixtures uuidd and ids, and each of them says where",
     ):

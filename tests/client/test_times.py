@@ -266,8 +266,8 @@ TIMELESS: list[tuple[Any, str | None, str]] = [
     (1 << 200, "v7", "must be 0 to"),
     (times.at_time("v7", (1 << 48) - 1), None, "a datetime ends with 9999"),
     ("hello", None, "is not an id"),
-    (1.5, None, "it must be a str, a UUID or an int"),
-    (True, "snowflake", "it must be a str, a UUID or an int"),
+    (1.5, None, "it must be a str, a UUID, an int or bytes"),
+    (True, "snowflake", "it must be a str, a UUID, an int or bytes"),
 ]
 """Ids, their kinds, and why there is no time in them."""
 

@@ -118,6 +118,18 @@ def test_wrong_usage_is_reported_with_status_2(uuidctl: Uuidctl, wrong: str) -> 
     assert "error: " in told
 
 
+@pytest.mark.parametrize("word", ["v9", "v7", "5"])
+def test_a_word_that_belongs_to_no_option_of_new_is_refused_with_the_kinds(
+    uuidctl: Uuidctl, word: str
+) -> None:
+    status, out, err = uuidctl("new", word)
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1] == (
+        f"uuidctl new: error: {word!r} belongs to no option; name the kind of id with -k (v1, v4,"
+        " v6, v7, snowflake, flake, ulid, ksuid, push_id, v3, v5), and how many with -n"
+    )
+
+
 BAD_TIMEOUT = "UUIDD_TIMEOUT is 'soon'; it must be a finite number of seconds above 0"
 
 

@@ -73,7 +73,10 @@ def test_credentials_that_this_process_is_not_shown_are_not_missed(
     assert place.said(*words) == (1, [line])
 
 
-IN_THE_PAST = "--epoch 4102444800000: a Snowflake's 41 bits then hold times from 2100"
+IN_THE_PAST = (
+    "--epoch 4102444800000 (2100-01-01T00:00:00.000Z): a Snowflake's 41 bits then hold times from"
+    " that to 2169-"
+)
 
 
 @pytest.mark.usefixtures("root")
@@ -95,7 +98,7 @@ IN_THE_PAST = "--epoch 4102444800000: a Snowflake's 41 bits then hold times from
         (
             "-F",
             "--worker=0 --epoch=281474976710655",
-            "--epoch 281474976710655: a Snowflake's 41 bits",
+            "--epoch 281474976710655 (+10889-08-02T05:31:50.655Z): a Snowflake's 41 bits",
         ),
         ("-F", "--node=mac:none9", "--node 'mac:none9': there is no such interface; there are: lo"),
         (
@@ -123,7 +126,7 @@ def test_each_thing_that_is_wrong_has_a_line(place: Place) -> None:
     status, lines = place.said("--check", *wrong)
     begins = (
         "--node 'mac:none9': there is no such interface",
-        "--epoch 4102444800000: ",
+        "--epoch 4102444800000 (2100-01-01T00:00:00.000Z): ",
         f"{folder}/s is not a socket;",
         f"the pid file {folder}/none/pid cannot be written: No such file or directory; name",
         f"the state folder {folder}/state does not exist; create it, or",

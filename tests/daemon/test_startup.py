@@ -251,9 +251,10 @@ def test_a_start_with_a_later_epoch_is_refused_and_changes_nothing(tmp_path: Pat
     begin(tmp_path, worker=6, epoch=LATER)
     before = (tmp_path / "state").read_bytes()
     assert refusal(begin, tmp_path, worker=5, epoch=LATER) == (
-        f"--epoch {LATER}: Snowflakes of worker number 5 were made with {EPOCH}, and a later epoch"
-        f" repeats those of the past, for 0:00:01; keep --epoch {EPOCH}, name a --worker that was"
-        " never used, or accept repeats with uuidd --reset-epoch"
+        "--epoch 1420070401000 (2015-01-01T00:00:01.000Z): Snowflakes of worker number 5 were made"
+        " with 1420070400000 (2015-01-01T00:00:00.000Z), and a later epoch repeats those of the"
+        " past, for 0:00:01; keep --epoch 1420070400000, name a --worker that was never used, or"
+        " accept repeats with uuidd --reset-epoch"
     )
     assert (tmp_path / "state").read_bytes() == before
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.coverage.measuring import TOP
 from tests.mutations.auto import Wanted, auto
 from tests.mutations.catalogue import MUTATIONS
 from tests.mutations.executed import executed
@@ -16,8 +17,8 @@ from tests.mutations.matrix import lost, matrix, needed
 from tests.mutations.mutation import Mutation, check, run
 
 
-def main() -> int:
-    """Try the mutations that were asked for; 1 if one survives, or nothing could be told."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Try the mutations that *words* ask for; 1 if one survives, or nothing could be told."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     which, add = parser.add_mutually_exclusive_group(), parser.add_argument
     which.add_argument("--only", action="append", metavar="NAME", help="may be repeated")
@@ -43,7 +44,10 @@ def main() -> int:
     add("--executed", type=Path, metavar="FILE", help="what tests.coverage --map FILE wrote")
     add("--seconds", type=float, help="begin no mutant by rule after so long")
     add("--jobs", type=int, default=2, help="side by side; default: %(default)s")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
+    for named in (*(given.lost or ()), *filter(None, [given.path])):
+        if not (TOP / named.partition("::")[0]).exists():
+            parser.error(f"there is no file {named.partition('::')[0]} in {TOP}")
     # As Ctrl-C does, so that nothing is left.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     wanted = Wanted(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutations import auto
+from tests.mutations.__main__ import main
 from tests.mutations.auto import Results, lines_of
 from tests.mutations.place import Module
 from tests.mutations.rules import mutants
@@ -52,3 +53,15 @@ def test_results_stay_until_the_code_differs(
     monkeypatch.setattr(auto, "state", lambda: "2")
     assert Results(file).rows == {}
     assert Results(file).former == {"a": ["killed"], "c": ["survived"]}
+
+
+@pytest.mark.parametrize(
+    "words", ["--for uuidd/stor.py", "--lost tests/core/test_utc.py tests/core/test_ut.py::test_a"]
+)
+def test_a_file_that_does_not_exist_is_refused(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words.split())
+    wrong = words.split()[-1].removesuffix("::test_a")
+    assert f"error: there is no file {wrong} in " in capsys.readouterr().err

@@ -40,7 +40,7 @@ from uuidd import version
 from uuidd.clock import Clock
 from uuidd.clones import KernelLog, NoSignal, kernel_log
 from uuidd.core.ids import snowflake, times
-from uuidd.core.ids.ticks import TICKS_PER_SECOND
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
@@ -300,10 +300,9 @@ def check_epoch(settings: Settings, now: int) -> None:
     makes = settings.worker is not None or settings.fleet is not None
     if makes and not field.epoch <= now < field.end:
         raise Refused(
-            f"--epoch {settings.epoch}: a Snowflake's 41 bits then hold times from"
-            f" {times.text(field.epoch)} to {times.text(field.end - 1)}, and it is"
-            f" {times.text(now)} now; name an epoch before now, in Unix milliseconds, and less than"
-            " 69 years ago"
+            f"--epoch {_epoch(settings.epoch)}: a Snowflake's 41 bits then hold times from that to"
+            f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"
+            " now, and less than 69 years ago, such as 2015-01-01T00:00:00Z"
         )
 
 
@@ -320,11 +319,16 @@ def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
     except LaterEpoch as later:
         span = timedelta(milliseconds=settings.epoch - later.earliest)
         raise Refused(
-            f"--epoch {settings.epoch}: Snowflakes of worker number {settings.worker} were made"
-            f" with {later.earliest}, and a later epoch repeats those of the past, for {span};"
-            f" keep --epoch {later.earliest}, name a --worker that was never used, or accept"
-            " repeats with uuidd --reset-epoch"
+            f"--epoch {_epoch(settings.epoch)}: Snowflakes of worker number {settings.worker} were"
+            f" made with {_epoch(later.earliest)}, and a later epoch repeats those of the past, for"
+            f" {span}; keep --epoch {later.earliest}, name a --worker that was never used, or"
+            " accept repeats with uuidd --reset-epoch"
         ) from None
+
+
+def _epoch(unix_ms: int) -> str:
+    """Return an epoch in both forms in which it can be given."""
+    return f"{unix_ms} ({times.text(snowflake.time_field(unix_ms).epoch, TICKS_PER_MS)})"
 
 
 def libuuid_marks(now: int) -> list[tuple[Path, int]]:

@@ -55,10 +55,17 @@ def add_to(commands: Any) -> None:
         f" {', '.join(versions.NAMESPACES)}",
     )
     command.add_argument("--name", help="for v3 and v5: the name that the id is made from")
+    # Of a word that stands alone, argparse would say no more than that it does not know it.
+    command.add_argument("alone", nargs="*", help=argparse.SUPPRESS)
     command.set_defaults(do=partial(_do, command))
 
 
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    if given.alone:
+        command.error(
+            f"{given.alone[0]!r} belongs to no option; name the kind of id with -k"
+            f" ({', '.join((*KINDS, *NAME_BASED))}), and how many with -n"
+        )
     warnings.showwarning = lambda message, *_, **__: complain(str(message))
     if given.kind in NAME_BASED:
         if given.namespace is None or given.name is None:

@@ -600,7 +600,7 @@ def test_no_draws_are_not_right(count: str) -> None:
         draws.main(["--count", count])
 
 
-@pytest.mark.skipif(core is None, reason="bulk.py says how Python uses them")
+@pytest.mark.skipif(core is None, reason="layouts.py says how Python uses them")
 @pytest.mark.parametrize(("kind", "form"), FORMS)
 @pytest.mark.parametrize("count", [0, 1, 300])
 def test_many_ids_have_random_bits_of_their_own(kind: str, form: str, count: int) -> None:

@@ -123,7 +123,7 @@ def test_the_import_brings_nothing_heavy() -> None:
     (imported,) = imported_by("import uuidd_client")
     assert not imported & HEAVY
     # What makes ids in Python only where no extension does.
-    assert ("uuidd.core.ids.bulk" in imported) == (extension.core is None)
+    assert ("uuidd.core.ids.layouts" in imported) == (extension.core is None)
 
 
 @pytest.mark.process

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tests import kinds
 from tests.kinds import FORMS, LANED, MS, SECOND, TIMED, UNIX
 from uuidd.core.ids import versions
-from uuidd.core.ids.bulk import RandomBytes
 from uuidd.core.ids.kinds import KINDS, PLACES, time_fields
-from uuidd.core.ids.layouts import LAYOUTS
+from uuidd.core.ids.layouts import LAYOUTS, RandomBytes
 from uuidd.core.ids.places import Origin
 
 EPOCH = 1_600_000_000_000

@@ -1,8 +1,4 @@
-"""The description of each kind of id: its bits, its time and its text.
-
-A layout lists the pieces of an id, the highest first: ``random[73:62]`` are the bits 73 to 62 of
-the field *random*. In each kind that has a time, the field *timestamp* counts it.
-"""
+"""How ids of each kind are taken apart and put together, as its description says."""
 
 from __future__ import annotations
 
@@ -19,40 +15,27 @@ MARKS = ("version", "variant")
 
 
 class Format:
-    """The description of one *kind*; errors call its ids *called*.
+    """The ids of one *kind*, whose attributes are those of *found*.
 
-    *time* is the time field, or None. *digits* is the alphabet of the text, or empty for a UUID,
-    and *width* the number of its characters, or 0 if a text is as long as it must be.
-
-    A unit of time has so many *places*. The last field of an id of ours, *tail*, begins with the
-    number of the place in *rest* bits. Random bits follow, of which the first 8 may be the lane.
+    *tail* is the last field of an id of ours. A unit of time has so many *places*.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        layout: str,
-        called: str = "a UUID",
-        *,
-        time: TimeField | None = None,
-        rest: int = 0,
-        places: int = 0,
-        digits: str = "",
-        width: int = 0,
-    ) -> None:
-        self.kind, self.called, self.time = kind, called, time
-        self.digits, self.width = digits, width
+    def __init__(self, kind: str, found: Kind) -> None:
+        self.kind, self.called, self.time = kind, found.called, found.time
+        self.digits, self.width, self.rest = found.digits, found.width, found.rest
         self.sizes: dict[str, int] = {}
         """The bits of each field, in the order of their first pieces."""
         self._pieces: dict[str, list[tuple[int, int, int]]] = {}
-        pieces = [_piece(text) for text in layout.split()]
+        pieces = [_piece(text) for text in found.layout.split()]
         self.bits = shift = sum(high - low + 1 for _, high, low in pieces)
         for field, high, low in pieces:
             shift -= high - low + 1
             self.sizes[field] = max(high + 1, self.sizes.get(field, 0))
             self._pieces.setdefault(field, []).append((low, (1 << high - low + 1) - 1, shift))
-        self.tail = pieces[-1][0] if rest else ""
-        self.rest, self.places = rest, places or (time.unit if time else 0)
+        self.tail = pieces[-1][0] if found.rest else ""
+        self.places = found.time.unit if found.time else 0
+        if found.timeline == "snowflake":
+            self.places = snowflake.SLOTS
         self.version = int(kind[1:]) if "version" in self.sizes else 0
         self._marks = self.version and uuids.stamp(0, self.version)
 
@@ -137,38 +120,24 @@ def _piece(text: str) -> tuple[str, int, int]:
     return field, int(high), int(low)
 
 
-def _of_kind(kind: str, found: Kind) -> Format:
-    return Format(
-        kind,
-        found.layout,
-        found.called,
-        time=found.time,
-        rest=found.rest,
-        places=snowflake.SLOTS if found.timeline == "snowflake" else 0,
-        digits=found.digits,
-        width=found.width,
-    )
-
-
-_READ_ONLY = (
+_READ_ONLY = {
     # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
     # (DCE 1.1, Authentication and Security).
-    Format(
-        "v2",
-        "local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
+    "v2": Kind(
+        layout="local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
         " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
         time=TimeField("v2", 1 << 32, 0, 28),
     ),
-    Format("v3", "md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
-    Format("v5", "sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
-    Format("v8", "custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
-)
+    "v3": Kind(layout="md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
+    "v5": Kind(layout="sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
+    "v8": Kind(layout="custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
+}
 
 FORMATS: Mapping[str, Format] = {
     each.kind: each
     for each in sorted(
-        (*(_of_kind(kind, found) for kind, found in KINDS.items()), *_READ_ONLY),
+        (Format(kind, found) for kind, found in {**KINDS, **_READ_ONLY}.items()),
         key=lambda each: each.version or 16,
     )
 }
-"""The description of each kind that we make or read: UUIDs by version, then the others."""
+"""The format of each kind that we make or read: UUIDs by version, then the others."""

@@ -21,6 +21,10 @@ from uuidd.core.ids.places import (
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TICKS_PER_SECOND, TimeField, unix_field
 from uuidd.core.typed import NamedTuple
 
+_UUID = ("uuid", "text", "bytes")
+_IN_RUNS = on_ticks(room_in_run, random=False)
+_IN_MS = on_ticks(room_in_ms, random=True)
+
 
 class Kind(NamedTuple):
     """A kind's *timeline*, which is ``utc``, ``steady``, or empty for ids without a time.
@@ -28,14 +32,21 @@ class Kind(NamedTuple):
     ``snowflake`` is that part of ``steady`` for which the host has a worker number.
 
     *forms* are the forms in which its ids can be made; the first is the default. *places* are those
-    on which its ids sit. *layout*, *time* and the rest are as in ``formats.Format``.
+    on which its ids sit. Errors call an id *called*. *layout* lists its pieces, the highest first:
+    ``random[73:62]`` are the bits 73 to 62 of the field *random*. If a kind has a *time*, its field
+    *timestamp* counts it.
+
+    The last field of an id that we make begins with the number of its place in *rest* bits. Random
+    bits follow, of which the first 8 may be the lane. *digits* is the alphabet of the text, or
+    empty for a UUID, and *width* the number of its characters, or 0 if a text is as long as it must
+    be.
     """
 
-    timeline: str
-    forms: tuple[str, ...]
-    places: Places
-    layout: str
-    time: TimeField | None
+    timeline: str = ""
+    forms: tuple[str, ...] = ()
+    places: Places = _IN_RUNS
+    layout: str = ""
+    time: TimeField | None = None
     called: str = "a UUID"
     rest: int = 0
     digits: str = ""
@@ -49,10 +60,6 @@ class Kind(NamedTuple):
         """
         return self.timeline == "utc" or (self.timeline == "steady" and self.places.random)
 
-
-_UUID = ("uuid", "text", "bytes")
-_IN_RUNS = on_ticks(room_in_run, random=False)
-_IN_MS = on_ticks(room_in_ms, random=True)
 
 KINDS: Mapping[str, Kind] = {
     "v1": Kind(

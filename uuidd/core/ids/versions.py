@@ -1,13 +1,6 @@
 """UUIDs of a version: those that are made of fields, or of a name (RFC 9562, 5).
 
-::
-
-    v1  | time_low 32  | time_mid 16 | ver 4 | time_high 12 | var 2 | clock_seq 14 | node 48 |
-    v3  | md5_high 48                | ver 4 | md5_mid 12   | var 2 | md5_low 62                |
-    v4  | random_a 48                | ver 4 | random_b 12  | var 2 | random_c 62               |
-    v5  | sha1_high 48               | ver 4 | sha1_mid 12  | var 2 | sha1_low 62               |
-    v6  | time_high 32 | time_mid 16 | ver 4 | time_low 12  | var 2 | clock_seq 14 | node 48 |
-    v7  | unix_ts_ms 48              | ver 4 | rand_a 12    | var 2 | rand_b 62                 |
+``kinds.py`` and ``formats.py`` say which bits are which field.
 
 A function that builds a UUID raises ValueError, naming field, value and range, if a field does not
 fit. A function that reads one raises ValueError, naming the UUID, if it is of another version.

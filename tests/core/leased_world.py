@@ -329,7 +329,7 @@ class Host(exploring.Host):
             lease = self.timelines.lease(at=at, uid=0)
         except NoLease:
             return
-        opened = self.timelines.utc.generation
+        opened = self.timelines.utc.ring.open
         assert opened is not None
         if at.now < self.had:
             raise Repeated(f"leased at {at.now}, which is below {self.had}, which was used before")

@@ -423,11 +423,11 @@ class Host(exploring.Host):
         for node in sorted(names, key=names.__getitem__):
             out.append(names[node])
             out += [max(self.ends.get((node, number), (0,))) for number in turned]
-        for generation in utc.generation, utc.volatile:
+        for generation in utc.ring.open, utc.volatile:
             if generation is None:
                 out.append(NONE)
                 continue
-            if generation is not utc.generation and not self.bounds.volatile:
+            if generation is not utc.ring.open and not self.bounds.volatile:
                 out.append(0)
                 continue
             out.append(generation.top)

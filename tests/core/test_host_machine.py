@@ -360,7 +360,7 @@ class Host(RuleBasedStateMachine):
         return min(state.marks.get(number, 0) if state else 0 for state in self.disk.limits)
 
     def _limit_of_open(self) -> int:
-        opened = self.timelines.utc.generation
+        opened = self.timelines.utc.ring.open
         return self.now if opened is None else self._limit(opened.number)
 
     def _take_utc(self, count: int, whole: bool) -> None:
@@ -385,7 +385,7 @@ class Host(RuleBasedStateMachine):
             assert block.node == utc.volatile.node != utc.node.value
 
     def _look_at_stored(self, block: Block, number: int, end: int) -> None:
-        opened = self.timelines.utc.generation
+        opened = self.timelines.utc.ring.open
         assert opened is not None
         assert opened.begin <= self.now
         assert self.now >= opened.top - TOLERANCE
@@ -469,7 +469,7 @@ class Host(RuleBasedStateMachine):
             self.used[number] = max(end, self.used.get(number, 0))
 
     def _edge(self, edge: str, pick: int) -> int:
-        opened = self.timelines.utc.generation
+        opened = self.timelines.utc.ring.open
         match edge:
             case "horizon":
                 return self.page[HORIZON_AT] or self._limit_of_open()

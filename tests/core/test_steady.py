@@ -18,7 +18,7 @@ BACK = TOLERANCE + 1
 def save(steady: Steady, *, now: int, elapsed: int = 0, reach: int = REACH) -> int:
     """Let a save begin and complete, and return its mark."""
     mark = steady.begin_save(now=now, elapsed=elapsed, reach=reach)
-    steady.end_save(mark, completed=True)
+    steady.horizon.end_save(mark, completed=True)
     return mark
 
 

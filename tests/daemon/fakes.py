@@ -248,8 +248,8 @@ class Inside(Assembly):
     @property
     def open(self) -> Generation:
         """The open generation of the stored node."""
-        assert self.timeline.generation is not None
-        return self.timeline.generation
+        assert self.timeline.ring.open is not None
+        return self.timeline.ring.open
 
     @property
     def lanes(self) -> list[int]:

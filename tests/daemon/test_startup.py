@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import uuidd
 from tests.daemon.test_libuuid_clock import CLOCK_FILE, CLOCK_MARK
@@ -23,10 +25,12 @@ from tests.rig import Daemon
 from tests.tools import in_private_mounts, output, refusal
 from uuidd import cli
 from uuidd.clock import Clock
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.snowflake import of_place, places
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.refused import Refused
 from uuidd.server import events, startup
 from uuidd.server.page import Page, PageError
 from uuidd.server.reset import reset_steady
@@ -229,6 +233,7 @@ LATER = EPOCH + 1000
     ("starts", "epochs"),
     [
         ([(5, EPOCH)], {5: EPOCH}),
+        ([(5, EPOCH), (5, EPOCH)], {5: EPOCH}),
         # Its Snowflakes are higher than those so far; the way back is one to a later epoch.
         ([(5, LATER), (5, EPOCH)], {5: EPOCH}),
         ([(5, EPOCH), (6, LATER)], {5: EPOCH, 6: LATER}),
@@ -236,7 +241,7 @@ LATER = EPOCH + 1000
         ([(5, EPOCH), (None, LATER)], {5: EPOCH}),
         ([(None, LATER)], {}),
     ],
-    ids=["first", "earlier", "of another number", "without a number", "never a number"],
+    ids=["first", "the same", "earlier", "of another number", "without a number", "never a number"],
 )
 def test_the_first_save_has_the_earliest_epoch_of_each_number(
     tmp_path: Path, starts: list[tuple[int | None, int]], epochs: dict[int, int]
@@ -257,6 +262,34 @@ def test_a_start_with_a_later_epoch_is_refused_and_changes_nothing(tmp_path: Pat
         " accept repeats with uuidd --reset-epoch"
     )
     assert (tmp_path / "state").read_bytes() == before
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 8), st.integers(0, 3), st.integers(1, 20_000)),
+        max_size=30,
+    )
+)
+def test_no_snowflake_comes_twice_whatever_epochs_are_asked_for(
+    starts: list[tuple[int, int, int, int]],
+) -> None:
+    """Each start has a number, an epoch, time that passed, and ticks that it gives out."""
+    state, tick = replace(STATE, epochs={}), UNIX_EPOCH + 1_000_000 * TICKS_PER_MS
+    made: set[int] = set()
+    for machine, epoch, gone, count in starts:
+        settings = Settings(None, Path("/none"), worker=machine, epoch=epoch)
+        try:
+            state = replace(state, epochs=startup.epochs_with(settings, state))
+        except Refused:
+            continue
+        tick += gone * TICKS_PER_MS
+        first, end = places(tick, count)
+        tick += count
+        # The ends tell of all between, and every thousandth is looked at besides.
+        for place in {*range(first, end, 1000), end - 1} if end > first else ():
+            value = of_place(place, machine, epoch=epoch)
+            assert value not in made
+            made.add(value)
 
 
 @pytest.mark.parametrize(

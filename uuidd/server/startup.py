@@ -41,7 +41,7 @@ from uuidd.clock import Clock
 from uuidd.clones import KernelLog, NoSignal, kernel_log
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
-from uuidd.core.timeline.state import NO_EPOCHS, LaterEpoch, Node, State, with_epoch
+from uuidd.core.timeline.state import NO_EPOCHS, Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
 from uuidd.node import choose
@@ -123,7 +123,7 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
         if user is not None:
             hand_over(settings.state, user)
         # Root must not write where another user may plant links.
-        with acting_as(user) if user else contextlib.nullcontext():
+        with acting_as(user):
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
             page = _page(undo)
@@ -309,21 +309,25 @@ def check_epoch(settings: Settings, now: int) -> None:
 def epochs_with(settings: Settings, loaded: State | None) -> Mapping[int, int]:
     """Return the epochs of the state *loaded*, with that of *settings* if a worker number is set.
 
-    Raises Refused for an epoch that would make Snowflakes of the past again.
+    A Snowflake holds the time since its epoch. Under a later epoch that time is shorter, so the
+    Snowflakes of a past as long as the difference would come again: this raises Refused. Under an
+    earlier one it is longer than any that was used so far, and keeps rising with the steady
+    timeline.
     """
     known = NO_EPOCHS if loaded is None else loaded.epochs
-    if settings.worker is None:
+    number, epoch = settings.worker, settings.epoch
+    if number is None:
         return known
-    try:
-        return with_epoch(known, settings.worker, settings.epoch)
-    except LaterEpoch as later:
-        span = timedelta(milliseconds=settings.epoch - later.earliest)
+    earliest = known.get(number, epoch)
+    if epoch > earliest:
+        span = timedelta(milliseconds=epoch - earliest)
         raise Refused(
-            f"--epoch {_epoch(settings.epoch)}: Snowflakes of worker number {settings.worker} were"
-            f" made with {_epoch(later.earliest)}, and a later epoch repeats those of the past, for"
-            f" {span}; keep --epoch {later.earliest}, name a --worker that was never used, or"
-            " accept repeats with uuidd --reset-epoch"
-        ) from None
+            f"--epoch {_epoch(epoch)}: Snowflakes of worker number {number} were made with"
+            f" {_epoch(earliest)}, and a later epoch repeats those of the past, for {span}; keep"
+            f" --epoch {earliest}, name a --worker that was never used, or accept repeats with"
+            " uuidd --reset-epoch"
+        )
+    return {**known, number: epoch}
 
 
 def _epoch(unix_ms: int) -> str:

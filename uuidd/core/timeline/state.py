@@ -65,7 +65,7 @@ class State:
     generation: int
     marks: Mapping[int, int]
     floor: int
-    steady: int
+    steady: int = 0
     epochs: Mapping[int, int] = field(default_factory=lambda: NO_EPOCHS)
     leases: int = 0
     worker: Kept = None
@@ -80,29 +80,6 @@ class State:
         have the right to read it.
         """
         return "" not in (self.product, product) and self.product != product
-
-
-class LaterEpoch(Exception):
-    """The epoch is later than *earliest*, one that the worker number was used with."""
-
-    def __init__(self, earliest: int) -> None:
-        super().__init__(f"the epoch {earliest} was used before")
-        self.earliest = earliest
-
-
-def with_epoch(epochs: Mapping[int, int], worker: int, epoch: int) -> Mapping[int, int]:
-    """Return *epochs*, the earliest epoch by worker number, with *epoch* for *worker*.
-
-    A Snowflake holds the time since its epoch. Under a later epoch that time is shorter, so the
-    Snowflakes of a past as long as the difference would come again. Under an earlier one it is
-    longer than any that was used so far, and keeps rising with the steady timeline.
-
-    Raises LaterEpoch when *epoch* is later than the one in *epochs*.
-    """
-    earliest = epochs.get(worker, epoch)
-    if epoch > earliest:
-        raise LaterEpoch(earliest)
-    return {**epochs, worker: epoch}
 
 
 class Horizon:

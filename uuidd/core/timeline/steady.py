@@ -29,7 +29,7 @@ class Steady:
     UTC stepped back, *max_lead* by how many ticks the timeline may lead UTC.
 
     Nothing is given out before the first save completes: call ``begin_save``, keep the mark that it
-    returns, call ``end_save``.
+    returns, call ``end_save`` of the *horizon*.
 
     While *withheld* says why, because the clock is not trusted yet, nothing is given out either.
     The mark stays what it was, so that a wrong clock leaves nothing behind; ``release`` ends it.
@@ -148,22 +148,14 @@ class Steady:
     def begin_save(self, *, now: int, elapsed: int, reach: int) -> int:
         """Return the mark to save: *reach* ticks past S, or ``next`` itself if closed or withheld.
 
-        The mark counts for the horizon from here on. One save at a time: ``end_save`` comes before
-        the next.
+        The mark counts for the horizon from here on. One save at a time: the horizon's ``end_save``
+        comes before the next.
         """
         ahead = self.read(now=now, elapsed=elapsed) + reach
         mark = self.next if self._closed or self.withheld else max(self.next, ahead)
         self._next_at_save = self.next
         self.horizon.begin_save(mark)
         return mark
-
-    def end_save(self, mark: int, *, completed: bool) -> None:
-        """Take note of how the save of *mark* ended."""
-        self.horizon.end_save(mark, completed=completed)
-
-    def void_saves(self) -> None:
-        """Stop until a save completes that has not completed yet."""
-        self.horizon.void()
 
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact mark."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from uuidd.core.ids.nodes import RandomBits
@@ -170,14 +171,8 @@ class Timelines:
         mark = self.steady.begin_save(
             now=at.now, elapsed=at.elapsed, reach=bare_reach if self.far(at) else reach
         )
-        return self.utc.begin_save(
-            now=at.now,
-            elapsed=at.elapsed,
-            reach=reach,
-            steady=mark,
-            epochs=self.epochs,
-            worker=self.fence.kept,
-        )
+        part, kept = self.utc.begin_save(now=at.now, reach=reach), self.fence.kept
+        return replace(part, steady=mark, epochs=self.epochs, worker=kept, elapsed=at.elapsed)
 
     def far(self, at: Reading) -> bool:
         """Whether the steady timeline is far ahead of UTC."""
@@ -192,7 +187,7 @@ class Timelines:
         completed = completed and not self.outdated
         self.saved |= completed
         self.utc.end_save(state, completed=completed)
-        self.steady.end_save(state.steady, completed=completed)
+        self.steady.horizon.end_save(state.steady, completed=completed)
 
     def void_saves(self) -> None:
         """Stop until a save completes that has not completed yet.
@@ -200,7 +195,7 @@ class Timelines:
         For a state that the next start may not find, because its folder was moved away.
         """
         self.utc.void_saves()
-        self.steady.void_saves()
+        self.steady.horizon.void()
 
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact marks."""

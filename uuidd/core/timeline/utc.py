@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from uuidd.core.ids.nodes import RandomBits, random_node
-from uuidd.core.timeline.fence import Kept
 from uuidd.core.timeline.generation import GENERATION_BITS, GENERATIONS, LANES, Generation
 from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.page import Lease
-from uuidd.core.timeline.ring import Opening, begin_ring
+from uuidd.core.timeline.ring import Opening, Ring
 from uuidd.core.timeline.slew import TOLERANCE
-from uuidd.core.timeline.state import NO_EPOCHS, Horizon, Node, State
+from uuidd.core.timeline.state import Node, State
+
+COPIED = "the state was copied"
+"""The reason of the opening at a start with another product UUID than the state's."""
 
 RENEWED = "the machine was cloned"
 """The reason of the opening after ``renew``."""
@@ -65,19 +65,46 @@ class Utc:
         self._new_openings: list[Opening] = []
         # Earlier runs gave nothing past their end, so short blocks from here on are later.
         self.short_next = now
-        self.ring, opening = begin_ring(
-            loaded,
-            machine=machine,
-            product=product,
-            now=now,
-            random=random,
-            node=node,
-            avoid=avoid,
-            floor=floor,
-            size=ring,
-        )
-        if opening is not None:
-            self._opened(opening)
+        self._begin(loaded, now=now, node=node, avoid=avoid, floor=floor, size=ring)
+
+    def _begin(
+        self,
+        loaded: State | None,
+        *,
+        now: int,
+        node: Node | None,
+        avoid: int | None,
+        floor: int | None,
+        size: int,
+    ) -> None:
+        """Begin the ring. Nothing is open if no generation can be opened."""
+        copied = loaded is not None and loaded.copied_to(self._product)
+        # A state that names another machine, or none, may be in many copies of one image.
+        known = loaded is not None and loaded.machine == self._machine and not copied
+        if node is None and loaded is not None and known and not loaded.node.fixed:
+            node = loaded.node
+        node = node or Node(random_node(self._random), "random")
+        begin = max(now, floor or now) if node.fixed else now
+        if loaded is None:
+            drawn = self._random(GENERATION_BITS) % size
+            self.ring = Ring(node, drawn, marks={}, floor=begin, size=size)
+            self._open_next(now, "no state", avoid=avoid)
+            return
+        changed = not node.same_as(loaded.node)
+        if not (changed and node.fixed):
+            begin = loaded.floor
+        number = loaded.generation
+        self.ring = Ring(node, number, marks=loaded.marks, floor=begin, size=size)
+        past = self.ring.mark(number) - now
+        if copied:
+            self.ring.draw(self._random, avoid)
+            self._open_next(now, COPIED)
+        elif changed:
+            self._open_next(now, "node changed", avoid=avoid)
+        elif past > 0:
+            self._open_next(now, "the saved mark lies past now", back=past, avoid=avoid)
+        else:
+            self.ring.open_number(number)
 
     def take(self, count: int, *, now: int, whole: bool = False) -> Block:
         """Hand out the latest free ticks, at most *count*, or exactly *count* if *whole*.
@@ -190,22 +217,11 @@ class Utc:
         new, self._new_openings = self._new_openings, []
         return new
 
-    def begin_save(
-        self,
-        *,
-        now: int,
-        elapsed: int = 0,
-        reach: int,
-        steady: int = 0,
-        epochs: Mapping[int, int] = NO_EPOCHS,
-        worker: Kept = None,
-    ) -> State:
-        """Return the state to save. Its horizon is *reach* ticks past now; exact once closed.
+    def begin_save(self, *, now: int, reach: int) -> State:
+        """Return this timeline's part of the state to save, and UTC.
 
-        *elapsed*, the other clock, *steady*, the steady timeline's mark, and the *epochs* and the
-        *worker* number of Snowflakes are saved along.
-        The marks count for the horizons from here on. One save at a time: ``end_save`` comes before
-        the next.
+        Its horizon is *reach* ticks past now; exact once closed. The marks count for the horizons
+        from here on. One save at a time: ``end_save`` comes before the next.
         """
         ring, leased = self.ring, self.leases.top
         marks = ring.begin_save(leased if self._closed else max(leased, now + reach))
@@ -218,13 +234,9 @@ class Utc:
             ring.number,
             marks,
             ring.floor,
-            steady,
-            epochs,
-            leases,
-            worker,
-            self._product,
-            now,
-            elapsed,
+            leases=leases,
+            product=self._product,
+            now=now,
         )
 
     def end_save(self, state: State, *, completed: bool) -> None:
@@ -250,16 +262,6 @@ class Utc:
     def used(self) -> bool:
         """Whether anything was given out under the stored node since the last ``begin_save``."""
         return self.ring.open is not None and (self.ring.used or self.leases.used)
-
-    @property
-    def generation(self) -> Generation | None:
-        """The open generation of the stored node, to look at; None if none can be opened."""
-        return self.ring.open
-
-    @property
-    def horizon(self) -> Horizon:
-        """The horizon of the open generation."""
-        return self.ring.horizon
 
     def _open_next(self, now: int, reason: str, *, back: int = 0, avoid: int | None = None) -> None:
         opening = self.ring.open_next(now, reason, back=back, avoid=avoid)

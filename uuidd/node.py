@@ -114,11 +114,6 @@ def _refusal(spec: str, problem: str) -> Refused:
     return Refused(f"--node {spec!r}: {problem}")
 
 
-def _name(adapter: Adapter) -> str:
-    """Return the interface's own name: an address may have a label instead, as ``eth0:1``."""
-    return adapter.name.partition(":")[0]
-
-
 def _printable(text: str) -> str:
     """Return an interface's name as one line of text; the kernel allows almost any byte in it."""
     return text if text.isprintable() else ascii(text)[1:-1]
@@ -130,7 +125,8 @@ def _interfaces(net: Path, adapters: Adapters) -> list[_Interface]:
     names = set(folders)
     # In a sandbox without netlink, MACs can still be read. ifaddr decodes every name as UTF-8.
     with contextlib.suppress(OSError, UnicodeError):
-        names |= set(map(_name, adapters()))
+        # An address may have a label instead of its interface's own name, as eth0:1.
+        names |= {adapter.name.partition(":")[0] for adapter in adapters()}
     found = [
         # Only a name that the folder itself lists becomes part of a path.
         _interface(net, name) if name in folders else _Interface(name, None, "", "no MAC")

@@ -96,18 +96,15 @@ def _given(folder: Path, to: User) -> int | None:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
-    if _is_given(fd):
+    found = os.fstat(fd)
+    is_roots = found.st_uid == 0 and found.st_mode & 0o722 == 0o700 and os.geteuid() == 0
+    if is_roots and not os.statvfs(fd).f_flag & os.ST_RDONLY and _holds_a_state_at_most(fd):
         return fd
     os.close(fd)
     return None
 
 
-def _is_given(fd: int) -> bool:
-    found = os.fstat(fd)
-    if found.st_uid != 0 or found.st_mode & 0o722 != 0o700 or os.geteuid() != 0:
-        return False
-    if os.statvfs(fd).f_flag & os.ST_RDONLY:
-        return False
+def _holds_a_state_at_most(fd: int) -> bool:
     # If there is more in it, the folder has another use: /var/lib, say, by a slip.
     names = os.listdir(fd)
     return all(re.fullmatch(_OURS, name) for name in names) and all(
@@ -134,13 +131,13 @@ def owner(folder: Path) -> User | None:
 
 
 @contextlib.contextmanager
-def acting_as(to: User) -> Iterator[None]:
+def acting_as(to: User | None) -> Iterator[None]:
     """Have the rights of a user, and no more, until the end of the context. Raises Refused.
 
-    The process must be root's, or that user's already. It keeps the way back to root, so it must
-    not run code of others meanwhile.
+    None stands for the user that the process is. The process must be root's, or that user's
+    already. It keeps the way back to root, so it must not run code of others meanwhile.
     """
-    if os.geteuid() == to.uid:
+    if to is None or os.geteuid() == to.uid:
         yield
         return
     groups, gid, uid = os.getgroups(), os.getegid(), os.geteuid()

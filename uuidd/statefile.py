@@ -49,11 +49,12 @@ def encode(state: State) -> bytes:
     return f"{_MAGIC} {FORMAT} sha256:{digest(text.encode())}\n".encode() + text.encode()
 
 
-def decode(data: bytes) -> State:
+def decode(data: bytes, machine: str = "") -> State:
     """Return the state in the bytes of a state file.
 
-    Raises UnusableError, which says what is wrong: it is torn, changed or of another
-    format.
+    Raises UnusableError, which says what is wrong: it is torn, changed, of another format, or not
+    of the host *machine*. If the state or the reader does not know its host, both count as the same
+    one, because a host may get its machine-id later (machine-id(5)).
     """
     head, _, body = data.partition(b"\n")
     words = head.decode("ascii", "replace").split(" ")
@@ -64,19 +65,12 @@ def decode(data: bytes) -> State:
     if words[2] != f"sha256:{digest(body)}":
         raise UnusableError("it is damaged: its checksum does not match")
     try:
-        return _state(json.loads(body))
+        state = _state(json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UnusableError(f"it is damaged: {type(error).__name__} {error}") from error
-
-
-def check_machine(state: State, machine: str) -> None:
-    """Check that a state is not of another host. Raises UnusableError.
-
-    If one of the two has no machine-id they count as the same host, because a host may get its
-    machine-id later (machine-id(5)).
-    """
     if "" not in (state.machine, machine) and state.machine != machine:
         raise UnusableError("it is of another host (machine-id differs)")
+    return state
 
 
 def machine_hash(path: Path = Path("/etc/machine-id")) -> str:

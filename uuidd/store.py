@@ -25,7 +25,7 @@ from pathlib import Path
 from uuidd.core.timeline.state import State
 from uuidd.privileges import lacking
 from uuidd.refused import Refused
-from uuidd.statefile import UnusableError, check_machine, decode, encode
+from uuidd.statefile import UnusableError, decode, encode
 
 HOLDER_SECONDS = 0.2
 """Seconds that the process which has locked the folder may take to write its pid."""
@@ -240,9 +240,7 @@ def _saved(folder: Path, folder_fd: int, machine: str, uid: int) -> State | None
         return None
     except OSError as error:
         raise _unusable(folder / _STATE, "read", error.errno) from error
-    state = decode(data)
-    check_machine(state, machine)
-    return state
+    return decode(data, machine)
 
 
 def _unwritable(folder: Path, number: int | None) -> Refused:

@@ -150,8 +150,14 @@ def test_the_settings_are_what_was_chosen() -> None:
         rollback="wait",
         require_sync=0.5,
         go_on_after_clone=True,
-        level=logging.DEBUG,
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "level"), [("-F", logging.INFO), ("-d", logging.DEBUG), ("-q", logging.ERROR)]
+)
+def test_the_level_of_the_log_can_be_chosen(word: str, level: int) -> None:
+    assert options.level_of(options.parsed([word])) == level
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import os, sys
 from uuidd.cli import background
 
 before = os.listdir("/proc/self/fd")
-background.enter().ready()
+background.enter()()
 after = os.listdir("/proc/self/fd")
 text = f"{sorted(before)} {sorted(after)}"
 with open(sys.argv[1] + ".new", "w") as file:

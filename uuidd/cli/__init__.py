@@ -137,7 +137,7 @@ def _start(given: argparse.Namespace) -> int:
         gc.freeze()
         gc.enable()
         if behind is not None:
-            behind.ready()
+            behind()
             logs.to_syslog(options.level_of(given))
         return 0 if serve() else 1
 

@@ -8,14 +8,16 @@ from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uuidd import version
-from uuidd.cli import engine
 from uuidd.core.ids.snowflake import EPOCH_BITS, TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
 from uuidd.refused import Refused
 from uuidd.server.settings import Limits
+
+if TYPE_CHECKING:
+    from uuidd.fleet.address import Address
 
 SOCKET = Path("/run/uuidd/request")
 PID_FILE = Path("/run/uuidd/uuidd.pid")
@@ -27,6 +29,20 @@ WINDOW_SECONDS = 600.0
 
 MAX_WHOLE = 1_000_000_000
 """More than any count or number of seconds that makes sense here."""
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MAX_SPAN = 30 * 86400.0
+
+ENGINE_FILES = {
+    "secret": "the file with the user's password at the engine, on one line; no other user of this"
+    " host may be able to read it",
+    "ca": "the file with the certificates (PEM) that may sign the engine's; TLS is used, and names"
+    " are checked, with zks://, etcds:// and postgresql:// (default: the system's)",
+    "cert": "the file with the certificate (PEM) to show the engine",
+    "key": "the file with that certificate's key (PEM); no other user of this host may be able to"
+    " read it",
+}
+"""The files that say who the daemon is to an engine, by the ends of their options' names."""
 
 
 def path(text: str) -> Path:
@@ -66,18 +82,35 @@ def seconds(least: float = 0.0) -> Callable[[str], float]:
     return read
 
 
-def worker(text: str) -> int | str:
-    """Return a worker number, or the URL of an engine, which is checked here."""
-    if "://" not in text:
-        return whole(0, (1 << WORKER_BITS) - 1)(text)
+def span(text: str) -> float:
+    """Return the seconds in a span such as ``20s``, ``10m``, ``2h`` or ``1d``.
+
+    Raises ArgumentTypeError for anything else, and for more than 30 days.
+    """
+    number, unit = text[:-1], text[-1:]
+    plain = number.isascii() and number.replace(".", "", 1).isdigit() and len(number) < 10
+    found = float(number) * _UNITS[unit] if plain and unit in _UNITS else 0.0
+    if not 0 < found <= MAX_SPAN:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!r} is not a span above 0 and up to 30d, such as 20s, 10m, 2h or 1d"
+        )
+    return found
+
+
+def worker(text: str) -> int | Address:
+    """Return a worker number, or the address in the URL of an engine."""
+    return address(text) if "://" in text else whole(0, (1 << WORKER_BITS) - 1)(text)
+
+
+def address(text: str) -> Address:
+    """Return the address in the URL of an engine."""
     # Only hosts of a fleet pay for it.
     from uuidd.fleet.address import parse
 
     try:
-        parse(text)
+        return parse(text)
     except Refused as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text
 
 
 def unix_ms(text: str) -> int:
@@ -248,19 +281,19 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
     )
     add(
         "--worker-window",
-        type=engine.span,
+        type=span,
         metavar="TIME",
         help="with a URL as --worker: for how long the host can make Snowflakes when the engine is"
         " away, such as 90s, 10m, 1h or 1d; every half of it the engine is asked (default: 10m)",
     )
     add(
         "--worker-hold",
-        type=engine.span,
+        type=span,
         metavar="TIME",
         help="with a URL as --worker: for how long after that time another host leaves the number"
         " of a silent one alone; at least half of --worker-window (default: 10m)",
     )
-    engine.add_access(group)
+    add_access(group)
     add(
         "--epoch",
         type=unix_ms,
@@ -312,6 +345,17 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         help="forget which epochs Snowflakes were made with, so that a later --epoch is accepted;"
         " print what may be repeated, and start no daemon",
     )
+
+
+def add_access(made: argparse._ActionsContainer) -> None:
+    """Add --worker-user, --worker-secret, --worker-ca, --worker-cert and --worker-key."""
+    made.add_argument("--worker-user", default="", metavar="NAME", help="the user at the engine")
+    for name, what in ENGINE_FILES.items():
+        made.add_argument(
+            f"--worker-{name}",
+            metavar="FILE",
+            help=f"{what}; without a slash in it, FILE is one of systemd's credentials",
+        )
 
 
 def _add_limits(made: argparse.ArgumentParser) -> None:

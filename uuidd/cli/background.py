@@ -4,26 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from functools import partial
 
 _READY = b"+"
-
-
-class Background:
-    """A process in the background, whose parent waits for the outcome of the start."""
-
-    def __init__(self, outcome_fd: int) -> None:
-        self._outcome_fd = outcome_fd
-
-    def ready(self) -> None:
-        """Let the parent end with success, and leave the terminal and the working folder."""
-        os.write(self._outcome_fd, _READY)
-        os.close(self._outcome_fd)
-        os.chdir("/")
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
-        os.close(null)
 
 
 def fill_standard_descriptors() -> None:
@@ -42,25 +26,32 @@ def fill_standard_descriptors() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
-def enter() -> Background:
-    """Return in a new process in the background; the calling one waits for ``ready``, and ends.
+def enter() -> Callable[[], None]:
+    """Go on in a new process in the background; return what to call once it serves.
 
-    Its exit status is 1 if the new process ends first, which then has said why on standard error.
+    The calling process waits for that, and ends. Its exit status is 1 if the new process ends
+    first, which then has said why on standard error.
     """
     read_fd, write_fd = os.pipe()
     child = os.fork()
     if child:
         os.close(write_fd)
         os.waitpid(child, 0)
-        _wait_and_end(read_fd)
+        os._exit(0 if os.read(read_fd, 1) == _READY else 1)
     os.close(read_fd)
     os.setsid()
     if os.fork():
         # A session leader could get a terminal; its child cannot.
         os._exit(0)
-    return Background(write_fd)
+    return partial(_ready, write_fd)
 
 
-def _wait_and_end(read_fd: int) -> NoReturn:
-    outcome = os.read(read_fd, 1)
-    os._exit(0 if outcome == _READY else 1)
+def _ready(outcome_fd: int) -> None:
+    """Let the parent end with success, and leave the terminal and the working folder."""
+    os.write(outcome_fd, _READY)
+    os.close(outcome_fd)
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)

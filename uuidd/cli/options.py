@@ -6,17 +6,17 @@ import argparse
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from uuidd.cli import arguments, engine
+from uuidd.cli import arguments
 from uuidd.core.ids.snowflake import WORKER_BITS, WORKER_ID_BITS, worker_from_halves
 from uuidd.refused import Refused
 from uuidd.server.settings import Limits, Settings
 
 if TYPE_CHECKING:
-    from uuidd.fleet.address import Fleet
+    from uuidd.fleet.address import Address, Fleet
 
 EXCLUDING = (("pid", "no_pid"), ("random", "time"), ("debug", "quiet"))
 
@@ -55,7 +55,7 @@ def settings(given: argparse.Namespace) -> Settings:
         node=given.node,
         pid_file=pid_file,
         idle_timeout=given.timeout,
-        limits=limits_of(given),
+        limits=Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)}),
         worker=worker,
         fleet=fleet,
         epoch=given.epoch,
@@ -64,7 +64,6 @@ def settings(given: argparse.Namespace) -> Settings:
         require_sync=given.require_sync,
         go_on_after_clone=given.after_clone == "go-on",
         user=user,
-        level=level_of(given),
     )
 
 
@@ -75,7 +74,7 @@ def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
     """
     worker, datacenter = given.worker, given.datacenter
     most = (1 << WORKER_ID_BITS) - 1
-    if isinstance(worker, str):
+    if not isinstance(worker, int | None):
         low, high = 0, (1 << WORKER_BITS) - 1
         if datacenter is not None:
             low, high = worker_from_halves(datacenter, 0), worker_from_halves(datacenter, most)
@@ -93,7 +92,7 @@ def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
 
 
 def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
-    from uuidd.fleet.address import Fleet, parse
+    from uuidd.fleet.address import Fleet
 
     window = given.worker_window or arguments.WINDOW_SECONDS
     hold = given.worker_hold or arguments.WINDOW_SECONDS
@@ -102,17 +101,24 @@ def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
             f"--worker-hold {hold:g}s is less than half of --worker-window {window:g}s; a number"
             " could then be taken from a host whose renewal the engine has lost"
         )
-    return Fleet(engine.reached(parse(given.worker), given), window, hold, low, high)
+    return Fleet(reached(given.worker, given), window, hold, low, high)
+
+
+def reached(address: Address, given: argparse.Namespace) -> Address:
+    """Return *address* with what the options of ``add_access`` say. Raises Refused."""
+    from uuidd.fleet.address import place
+
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    files = {}
+    for name in arguments.ENGINE_FILES:
+        if (text := getattr(given, f"worker_{name}")) is not None:
+            files[name] = place(f"--worker-{name}", text, folder)
+    return replace(address, user=given.worker_user or address.user, files=files)
 
 
 def level_of(given: argparse.Namespace) -> int:
     """Return the log level that was chosen."""
     return logging.ERROR if given.quiet else logging.DEBUG if given.debug else logging.INFO
-
-
-def limits_of(given: argparse.Namespace) -> Limits:
-    """Return the limits that were chosen."""
-    return Limits(**{field.name: getattr(given, field.name) for field in fields(Limits)})
 
 
 def state_folder(given: argparse.Namespace) -> Path:

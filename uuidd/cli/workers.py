@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 
 from uuidd.cli import arguments
-from uuidd.cli.engine import add_access, reached, span
+from uuidd.cli.options import reached
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.fleet.address import Address, parse
+from uuidd.fleet.address import Address
 from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token, this_host
 from uuidd.refused import Refused
 
@@ -32,9 +32,12 @@ def parser() -> argparse.ArgumentParser:
     def add(name: str, what: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=what, description=f"{what[:1].upper()}{what[1:]}.")
         command.add_argument(
-            "url", metavar="URL", type=_address, help="that of the daemons' option --worker"
+            "url",
+            metavar="URL",
+            type=arguments.address,
+            help="that of the daemons' option --worker",
         )
-        add_access(command)
+        arguments.add_access(command)
         return command
 
     listing = add(
@@ -197,13 +200,6 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
         raise Refused("nothing was changed")
 
 
-def _address(text: str) -> Address:
-    try:
-        return parse(text)
-    except Refused as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def numbers(text: str) -> tuple[int, ...]:
     """Return the numbers in a list such as ``0-15,20``, in order. Raises ArgumentTypeError."""
     found: set[int] = set()
@@ -225,7 +221,7 @@ def _range(text: str) -> range:
 def _add_span(command: argparse.ArgumentParser, name: str, what: str) -> None:
     command.add_argument(
         f"--worker-{name}",
-        type=span,
+        type=arguments.span,
         default=arguments.WINDOW_SECONDS,
         metavar="SPAN",
         help=f"{what} (default: 10m)",

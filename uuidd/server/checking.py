@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -72,8 +71,7 @@ def _check_state(settings: Settings) -> None:
     folder, user = settings.state, settings.user
     uid = os.geteuid() if user is None else user.uid
     # What root will hand over to the user is examined as root.
-    acting = acting_as(user) if user and not is_handed_over(folder, user) else None
-    with acting or contextlib.nullcontext():
+    with acting_as(None if user and is_handed_over(folder, user) else user):
         try:
             state = check_store(folder, machine_hash(), uid)
         except UnusableError as error:

@@ -21,19 +21,19 @@ from uuidd.server.page import Page
 from uuidd.server.peers import outsiders_uid
 from uuidd.server.saver import Saver
 from uuidd.server.service import Service
-from uuidd.server.settings import (
-    LAST_SAVE_SECONDS,
-    SPARE_DESCRIPTORS,
-    STOP_SECONDS,
-    Limits,
-    Settings,
-)
+from uuidd.server.settings import SPARE_DESCRIPTORS, Limits, Settings
 from uuidd.server.status import supervise
 from uuidd.store import FolderStore
 from uuidd.systemd import Notifier
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Those that stop the daemon."""
+
+STOP_SECONDS = 2.0
+"""How long a stopping daemon goes on with the requests that it has begun to answer."""
+
+LAST_SAVE_SECONDS = 10.0
+"""How long a stopping daemon waits for its last saves; without them it loses a generation."""
 
 IDLE_CHECKS = 10
 """How many times in its idle time-out the daemon checks whether requests came."""

@@ -189,7 +189,5 @@ class Leasing:
             )
         if none.reason == "volatile":
             return "v1 and v6 come from a volatile node, which has no leases"
-        return f"the state has to be saved first{self._trouble()}"
-
-    def _trouble(self) -> str:
-        return f", which fails ({self._saver.trouble})" if self._saver.trouble else ""
+        trouble = self._saver.trouble
+        return f"the state has to be saved first{f', which fails ({trouble})' if trouble else ''}"

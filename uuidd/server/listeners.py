@@ -44,7 +44,10 @@ class Listener:
         self.sock = sock
         self.path = path
         self._place = path or _place(sock)
-        self._file = _identity(self._place) if self._place else None
+        self._file: os.stat_result | None = None
+        with contextlib.suppress(OSError):
+            if self._place is not None:
+                self._file = self._place.lstat()
         self._trouble = ""
 
     def unreachable(self) -> str:
@@ -67,7 +70,7 @@ class Listener:
 
     def _has_file_at(self, place: Path) -> bool:
         try:
-            return _identity_of(place.lstat()) == self._file
+            return self._file is not None and os.path.samestat(place.lstat(), self._file)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError:
@@ -84,8 +87,8 @@ class Listener:
         file, self._place, self._file = self._file, None, None
         if self.path is None or file is None:
             return
-        if _identity(self.path) == file:
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(self.path.lstat(), file):
                 self.path.unlink()
         # This also stops callers that opened the file before, or find one that was not removed.
         self.sock.shutdown(socket.SHUT_RD)
@@ -179,10 +182,23 @@ def _is_there(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """Keep two daemons that start at once from removing each other's socket."""
+    """Keep two daemons that start at once from removing each other's socket.
+
+    It locks the folder, but does not wait for long: in /tmp any user may hold such a lock.
+    """
     fd = _opened(folder)
+    deadline = time.monotonic() + LOCK_SECONDS
     try:
-        _lock(fd, folder)
+        while not _is_locked(fd):
+            if time.monotonic() > deadline:
+                # The lock of the state still stops one of them.
+                log.warning(
+                    "the socket's folder is locked by another process; starting without a lock:"
+                    " folder=%s",
+                    folder,
+                )
+                break
+            time.sleep(0.01)
         yield
     finally:
         os.close(fd)
@@ -198,25 +214,13 @@ def _opened(folder: Path) -> int:
         ) from error
 
 
-def _lock(fd: int, folder: Path) -> None:
-    """Lock the folder, but do not wait for long: in /tmp any user may hold such a lock."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                # Any user can lock what it can read. Without the lock, two daemons that start at
-                # once might remove each other's socket; the lock of the state still stops one.
-                log.warning(
-                    "the socket's folder is locked by another process; starting without a lock:"
-                    " folder=%s",
-                    folder,
-                )
-                return
-            time.sleep(0.01)
-        else:
-            return
+def _is_locked(fd: int) -> bool:
+    """Lock a folder, and return whether this process has the lock now."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _clear(path: Path) -> None:
@@ -261,14 +265,3 @@ def _place(sock: socket.socket) -> Path | None:
         return None
     place = Path(name)
     return place if place.parent.is_dir() else None
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        return _identity_of(path.lstat())
-    except OSError:
-        return None
-
-
-def _identity_of(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino

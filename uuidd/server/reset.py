@@ -69,7 +69,7 @@ def reset_epoch(folder: Path) -> str:
 def _opened(folder: Path) -> Iterator[tuple[FolderStore, State]]:
     """The store in *folder*, locked, and its state; root acts as the folder's owner."""
     user = None if os.geteuid() else owner(folder)
-    with acting_as(user) if user else contextlib.nullcontext():
+    with acting_as(user):
         store = FolderStore(folder, machine=machine_hash())
         try:
             state = store.load()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -90,12 +89,6 @@ SOON_SECONDS = 0.05
 """How long a request with ``wait=false`` may take. A save to a disk that works takes less, and our
 client considers a daemon silent after four times as long."""
 
-STOP_SECONDS = 2.0
-"""How long a stopping daemon goes on with the requests that it has begun to answer."""
-
-LAST_SAVE_SECONDS = 10.0
-"""How long a stopping daemon waits for its last saves; without them it loses a generation."""
-
 MAX_REJECTIONS = 32
 """Rejected connections that wait to be told why at the same time; more are closed at once."""
 
@@ -113,7 +106,6 @@ class Settings:
     the steady timeline's. *require_sync* is the largest error of the clock, in seconds, with which
     the steady timeline begins, None for any. *go_on_after_clone* keeps a *worker* number that was
     set by hand after the machine was cloned. *user* is the one that root becomes once it listens.
-    *level* is the log level.
     """
 
     socket: Path | None
@@ -130,4 +122,3 @@ class Settings:
     require_sync: float | None = None
     go_on_after_clone: bool = False
     user: User | None = None
-    level: int = logging.INFO

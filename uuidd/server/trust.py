@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import trio
@@ -33,10 +33,6 @@ while it is inserted, and when the clock is not synchronised."""
 Leap = Literal["insert", "delete", "now"]
 
 _LEAPS: dict[int, Leap] = {TIME_INS: "insert", TIME_DEL: "delete", TIME_OOP: "now"}
-
-
-class UnknownError(Exception):
-    """The kernel does not say how good the clock is; one line that says why."""
 
 
 class Timex(ctypes.Structure):
@@ -62,15 +58,19 @@ class Quality:
     """Whether the kernel holds the clock for *synchronised*, and by how much it may be wrong.
 
     *max_error* is in seconds. *leap* is a leap second that the kernel is to insert or delete at the
-    end of the day (UTC), or inserts now.
+    end of the day (UTC), or inserts now. *unknown* says why the kernel tells nothing, "" if it
+    does.
     """
 
-    synchronised: bool
-    max_error: float
+    synchronised: bool | None = None
+    max_error: float | None = None
     leap: Leap | None = None
+    unknown: str = ""
 
     def lack(self, required: float) -> str:
         """Return in words why the clock is worse than *required* seconds, "" if it is not."""
+        if self.max_error is None:
+            return f"the kernel does not say how good the clock is ({self.unknown})"
         if not self.synchronised:
             return "the clock is not synchronised"
         if self.max_error > required:
@@ -79,12 +79,12 @@ class Quality:
 
 
 def quality(adjtimex: Adjtimex | None = None) -> Quality:
-    """Return how good the clock is now. Raises UnknownError, as where a sandbox forbids to ask."""
+    """Return how good the clock is now. It is unknown where a sandbox forbids to ask."""
     found = Timex()
     try:
         state = (adjtimex or _adjtimex)(found)
     except OSError as error:
-        raise UnknownError(f"adjtimex: {error.strerror}") from error
+        return Quality(unknown=f"adjtimex: {error.strerror}")
     synchronised = state != TIME_ERROR and not found.status & STA_UNSYNC
     return Quality(synchronised, found.maxerror / 1e6, _LEAPS.get(state))
 
@@ -102,27 +102,17 @@ def _adjtimex(timex: Timex) -> int:
 
 def check_sync(required: float | None, ask: Callable[[], Quality] = quality) -> None:
     """Check that the kernel says how good the clock is, if that is *required*. Raises Refused."""
-    if required is None:
-        return
-    try:
-        ask()
-    except UnknownError as unknown:
+    if required is not None and (found := ask()).unknown:
         raise Refused(
-            f"--require-sync {required:g}: the kernel does not say how good the clock is"
-            f" ({unknown}); leave out the option or, under systemd, set ProtectClock=no and"
-            " SystemCallFilter=adjtimex clock_adjtime in a drop-in of the service"
-        ) from None
+            f"--require-sync {required:g}: {found.lack(required)}; leave out the option or, under"
+            " systemd, set ProtectClock=no and SystemCallFilter=adjtimex clock_adjtime in a drop-in"
+            " of the service"
+        )
 
 
 def withheld(required: float | None, ask: Callable[[], Quality] = quality) -> str:
     """Return why steady ids are withheld now, in a clause; "" if they are not."""
-    if required is None:
-        return ""
-    try:
-        lack = ask().lack(required)
-    except UnknownError as unknown:
-        lack = f"the kernel does not say how good the clock is ({unknown})"
-    if not lack:
+    if required is None or not (lack := ask().lack(required)):
         return ""
     return (
         f"{lack}, and --require-sync withholds steady after a start until its error is at most"
@@ -162,20 +152,5 @@ class Trust:
 
     def status(self) -> dict[str, Any]:
         """Return the clock's quality for ``status``; what is not known is None, with a reason."""
-        found: dict[str, Any] = {
-            "synchronised": None,
-            "max_error": None,
-            "leap": None,
-            "unknown": "",
-            "required_error": self._required,
-            "withheld": self._steady.withheld,
-        }
-        try:
-            now = self._ask()
-        except UnknownError as unknown:
-            found["unknown"] = str(unknown)
-        else:
-            found["synchronised"] = now.synchronised
-            found["max_error"] = now.max_error
-            found["leap"] = now.leap
-        return found
+        chosen = {"required_error": self._required, "withheld": self._steady.withheld}
+        return asdict(self._ask()) | chosen

@@ -204,31 +204,33 @@ def as_ints(packed: bytearray, width: int) -> list[int]:
     return list(starmap(int.from_bytes, iter_unpack(f"{width}s", packed)))
 
 
-def tick_texts(
-    kind: str, free: int, first: int, count: int, origin: Origin, random: RandomBytes
-) -> list[str]:
-    """Return the texts of the ULIDs or Push IDs of ``first .. first + count``.
+def _tick_texts(kind: str, free: int) -> Draw:
+    """Return what makes the texts of ULIDs or of Push IDs.
 
     After the millisecond, three characters hold the 14 bits of the tick and *free* bits of the
     lane.
     """
-    alphabet, size = FORMATS[kind].digits, FORMATS[kind].width
-    ms_size = -(-TIMES[kind].bits // _digit_bits(free))
-    tables = free_characters(alphabet, origin.lane, free, size - ms_size - 2)
-    TIMES[kind].raw(first)
-    ms, rest = milliseconds(first)
-    laid_out = bytearray(f"{encode(ms, alphabet, ms_size):-<{size}}\n".encode() * count)
-    high, middle, mixed = (part[rest : rest + count] for part in tick_characters(alphabet, free))
-    at, line = ms_size, size + 1
-    drawn = random(len(tables) * count)
-    laid_out[at::line] = high
-    laid_out[at + 1 :: line] = middle
-    mixed = _or(mixed, drawn[:count].translate(tables[0]))
-    laid_out[at + 2 :: line] = mixed.translate(letters(alphabet))
-    for place in range(1, len(tables)):
-        part = drawn[place * count : (place + 1) * count]
-        laid_out[at + 2 + place :: line] = part.translate(tables[place])
-    return uuids.lines(laid_out)
+    alphabet, width, time = FORMATS[kind].digits, FORMATS[kind].width, TIMES[kind]
+    at, line = -(-time.bits // _digit_bits(free)), width + 1
+    blank, left = "-" * (width - at) + "\n", width - at - 2
+
+    def texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
+        time.raw(first)
+        ms, rest = milliseconds(first)
+        tables = free_characters(alphabet, origin.lane, free, left)
+        laid_out = bytearray((encode(ms, alphabet, at) + blank).encode() * count)
+        high, middle, last = (part[rest : rest + count] for part in tick_characters(alphabet, free))
+        drawn = random(left * count)
+        laid_out[at::line] = high
+        laid_out[at + 1 :: line] = middle
+        mixed = _or(last, drawn[:count].translate(tables[0]))
+        laid_out[at + 2 :: line] = mixed.translate(letters(alphabet))
+        for place in range(1, left):
+            part = drawn[place * count : (place + 1) * count]
+            laid_out[at + 2 + place :: line] = part.translate(tables[place])
+        return uuids.lines(laid_out)
+
+    return texts
 
 
 def _or(one: bytes | bytearray, other: bytes | bytearray) -> bytes:
@@ -309,8 +311,8 @@ LAYOUTS: Mapping[str, Mapping[str, Draw]] = {
     "v7": _uuid_forms(v7),
     "snowflake": _forms(_snowflakes, lambda values: map(str, values), 8),
     "flake": _forms(_flakes, _flake_texts, 16),
-    "ulid": {**_uuid_forms(ulids), "text": partial(tick_texts, "ulid", 1)},
+    "ulid": {**_uuid_forms(ulids), "text": _tick_texts("ulid", 1)},
     "ksuid": {"text": _ksuid_texts, "bytes": ksuids},
-    "push_id": {"text": partial(tick_texts, "push_id", 4)},
+    "push_id": {"text": _tick_texts("push_id", 4)},
 }
 """What draws each form of each kind in ``kinds.KINDS``: the bytes in one piece, UUIDs as ints."""

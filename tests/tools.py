@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import socket
 import subprocess
 import sysconfig
 from collections.abc import Callable
@@ -24,6 +25,12 @@ def need(program: str) -> str:
     if path is None:
         _lacks(f"{program} is not installed")
     return path
+
+
+def need_their_uuidd() -> str:
+    """Return the path of util-linux's uuidd, as ``need``; PATH may have ours, which is named so."""
+    path = "/usr/sbin/uuidd"
+    return path if os.access(path, os.X_OK) else need("uuidd of util-linux")
 
 
 def need_package(name: str) -> ModuleType:
@@ -92,6 +99,14 @@ def failing(number: int) -> Callable[..., Any]:
         raise OSError(number, os.strerror(number))
 
     return fail
+
+
+def kept_port() -> socket.socket:
+    """Return a socket that keeps a port of 127.0.0.1 from all but a server with SO_REUSEADDR."""
+    keeper = socket.socket()
+    keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    keeper.bind(("127.0.0.1", 0))
+    return keeper
 
 
 def remove(folder: Path) -> None:

@@ -21,7 +21,7 @@ from tests.client import beside_util_linux, travelling
 from tests.client.fakes import Server, grants
 from tests.client.lanes import Clock, World
 from tests.rig import PATIENCE, Daemon
-from tests.tools import in_private_mounts, need, output, run
+from tests.tools import in_private_mounts, need_their_uuidd, output, run
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd_client import Client, DaemonUnavailable
 from uuidd_client.system import given_timeout, may_fall_back
@@ -208,11 +208,8 @@ def test_without_any_age_the_ids_of_all_clients_rise(daemon: Daemon, kind: Kind)
 
 @pytest.mark.system
 def test_util_linuxs_daemon_gives_safe_ids_in_bulk_and_no_status() -> None:
-    need("uuidgen")
-    # It is named as ours is.
-    path = "/usr/sbin/uuidd"
-    path = path if os.access(path, os.X_OK) else need("uuidd of util-linux")
-    program = in_private_mounts(sys.executable, "-m", "tests.client.beside_util_linux", path)
+    words = "-m", "tests.client.beside_util_linux", need_their_uuidd()
+    program = in_private_mounts(sys.executable, *words)
     told = json.loads(output(*program, timeout=3 * PATIENCE))
     status = told.pop("status")
     assert status.endswith("as util-linux's does if it does not know the request")

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 import trustme
 
 from tests.rig import until
-from tests.tools import need, output
+from tests.tools import kept_port, need, output
 from uuidd.fleet.address import Address, parse
 
 STARTED_SECONDS = 60.0
@@ -56,7 +57,8 @@ class Server:
 
     def __init__(self, folder: Path, count: int, files: Path | None) -> None:
         self.folder, self.count, self.files = folder, count, files
-        self.ports = [[_free_port() for _ in range(3)] for _ in range(count)]
+        self._kept = [[kept_port() for _ in range(3)] for _ in range(count)]
+        self.ports = [[port.getsockname()[1] for port in ports] for ports in self._kept]
         self.running: dict[int, subprocess.Popen[bytes]] = {}
 
     def url(self, namespace: str) -> str:
@@ -100,6 +102,8 @@ class Server:
         """End all nodes."""
         for node in list(self.running):
             self.power_cut(node)
+        for port in chain(*self._kept):
+            port.close()
 
     def log(self) -> str:
         """Return the last lines of each node."""
@@ -222,9 +226,9 @@ class Postgresql(Server):
     nodes = 1
 
     def __init__(self, folder: Path, count: int, files: Path | None) -> None:
-        super().__init__(folder, count, files)
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
         self._programs = Path(found[-1] if found else need("initdb")).parent
+        super().__init__(folder, count, files)
         self._options: dict[str, Any] = {"cwd": folder}
         if os.geteuid() == 0:
             self._options |= {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -323,10 +327,3 @@ def running(kind: type[Server], *, alone: bool = False, tls: bool = False) -> It
             yield engine
         finally:
             engine.close()
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as asking:
-        asking.bind(("127.0.0.1", 0))
-        port: int = asking.getsockname()[1]
-        return port

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools import in_private_mounts, need, output
+from tests.tools import in_private_mounts, need, need_their_uuidd, output
 from uuidd.cli import arguments
 
 SCRIPT = """
@@ -51,7 +51,7 @@ json.dump(said, sys.stdout)
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, Any]:
-    command = in_private_mounts(sys.executable, "-c", SCRIPT, need("uuidd"), need("uuidgen"))
+    command = in_private_mounts(sys.executable, "-c", SCRIPT, need_their_uuidd(), need("uuidgen"))
     found: dict[str, Any] = json.loads(output(*command, timeout=120))
     return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import yaml
 from tests.client.test_scrape import fetched, scraped
 from tests.documents import ROOT
 from tests.rig import PATIENCE, Daemon, until
-from tests.tools import need, output
+from tests.tools import kept_port, need, output
 
 pytestmark = pytest.mark.thorough
 
@@ -43,8 +42,8 @@ class Prometheus:
         file = self._folder / "prometheus.yml"
         file.write_text(yaml.safe_dump(config))
         output(need("promtool"), "check", "config", file)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            listen = f"127.0.0.1:{free.getsockname()[1]}"
+        self._port = kept_port()
+        listen = f"127.0.0.1:{self._port.getsockname()[1]}"
         self._url = f"http://{listen}/api/v1"
         words = [need("prometheus"), f"--config.file={file}", f"--web.listen-address={listen}"]
         words.append(f"--storage.tsdb.path={self._folder / 'data'}")
@@ -53,6 +52,7 @@ class Prometheus:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._port.close()
         self._process.terminate()
         try:
             self._process.wait(PATIENCE)

@@ -184,14 +184,19 @@ def test_a_stopped_service_is_started_by_the_next_call(service: Booted, tmp_path
 
 def test_a_call_made_while_it_starts_is_answered(service: Booted) -> None:
     """A service that takes long to start keeps its callers waiting, and turns none away."""
-    service.drop_in("ExecStartPre=/bin/sleep 1")
+    go = service.path("/root/go")
+    service.drop_in("ExecStartPre=+/bin/sh -c 'until [ -e /root/go ]; do sleep 0.1; done'")
     service.run("systemctl", "stop", "uuidd.service")
     service.run("systemctl", "start", "--no-block", "uuidd.service")
     until(lambda: service.shown("ActiveState") == "activating")
     with service.connect() as connection:
+        connection.sock.sendall(msgpack.packb([0, 1, "make", ["v1", 3]]))
         assert service.shown("ActiveState") == "activating"
-        assert len(connection.call("make", "v1", 3)) == 3
-    assert service.shown("ActiveState") == "active"
+        go.touch()
+        _, _, error, made = connection.read()
+    go.unlink()
+    assert (error, len(made)) == (None, 3)
+    until(lambda: service.shown("ActiveState") == "active")
 
 
 def fails_to_start(booted: Booted, options: str) -> str:

@@ -16,6 +16,7 @@ import alembic
 import pytest
 
 from tests import kinds
+from tests.daemon.test_listeners import connects
 from tests.documents import ROOT, text
 from tests.rig import PATIENCE, Daemon, connected, until
 from tests.system.test_postgresql import Server
@@ -262,7 +263,7 @@ def test_gunicorn(environment: dict[str, str], place: Path) -> None:
             answers.append(_answer(at).split())
             return len({pid for pid, _ in answers}) == 2 and len(answers) > 50
 
-        until(at.exists, instead=log.read_text)
+        until(lambda: connects(at), instead=log.read_text)
         until(by_both, instead=log.read_text)
     finally:
         process.send_signal(signal.SIGTERM)

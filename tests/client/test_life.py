@@ -289,30 +289,28 @@ def test_ids_of_a_seed_go_on_after_a_renewal() -> None:
 def test_threads_draw_while_another_renews(daemon: Daemon) -> None:
     client = Client(daemon.socket, fallback=False)
     ended = threading.Event()
-    drawn: list[list[object]] = []
+    drawn: dict[Kind, list[object]] = {"v1": [], "v4": [], "v7": [], "flake": []}
 
-    def draw(kind: Kind) -> None:
+    def draw(kind: Kind, ids: list[object]) -> None:
         one = client.factory(kind)
-        ids: list[object] = []
-        drawn.append(ids)
         while not ended.is_set():
             ids += [one(), *client.make(kind, 3)]
 
     with ThreadPoolExecutor(4) as threads:
-        drawing = [threads.submit(draw, kind) for kind in ("v1", "v4", "v7", "flake")]
+        drawing = [threads.submit(draw, kind, ids) for kind, ids in drawn.items()]
         try:
             for _ in range(5):
-                before = [len(ids) for ids in drawn]
+                before = {kind: len(ids) for kind, ids in drawn.items()}
                 client.renew()
                 # Until each has made some with what it got since then.
-                while any(len(ids) <= count + 8 for ids, count in zip(drawn, before, strict=False)):
+                while any(len(ids) <= before[kind] + 8 for kind, ids in drawn.items()):
                     assert not any(each.done() for each in drawing)
                     ended.wait(0.0001)
         finally:
             ended.set()
         for each in drawing:
             each.result()
-    assert sum(len(set(ids)) for ids in drawn) == sum(map(len, drawn))
+    assert [kind for kind, ids in drawn.items() if len(set(ids)) < len(ids)] == []
 
 
 def held() -> tuple[int, int, int]:

@@ -90,11 +90,12 @@ def test_each_test_says_how_it_sees_a_mutant(
     project: Copy, old: str, new: str, found: dict[str, str]
 ) -> None:
     broken = PRODUCT.replace(old.encode(), new.encode())
-    limits = dict.fromkeys(EVERY, 0.5 if "time" in found.values() else PATIENCE)
+    failed = {f"test_it.py::test_{name}": how for name, how in found.items()}
+    limits = {test: 0.5 if failed.get(test) == "time" else PATIENCE for test in EVERY}
     trial = project.run_broken(
         "uuidd/__init__.py", broken, EVERY[1:], limits=limits, until_one_fails=False
     )
-    assert trial.failed == {f"test_it.py::test_{name}": how for name, how in found.items()}
+    assert trial.failed == failed
     assert (project.tree / "uuidd/__init__.py").read_bytes() == PRODUCT
 
 

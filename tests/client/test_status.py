@@ -14,7 +14,6 @@ import re
 import select
 import subprocess
 import termios
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -794,15 +793,18 @@ def test_watch_ends_in_order_at_ctrl_c_in_a_real_terminal(daemon: Daemon) -> Non
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     ) as watch:
         os.close(theirs)
-        shown, end = b"", time.monotonic() + PATIENCE
-        while b"uuidd" not in shown:
-            assert select.select([ours], [], [], end - time.monotonic())[0], shown
-            shown += os.read(ours, 65536)
-        os.write(ours, b"\x03")
-        with contextlib.suppress(OSError):
-            while data := os.read(ours, 65536):
-                shown += data
-        os.close(ours)
+        try:
+            shown = b""
+            while b"uuidd" not in shown:
+                assert select.select([ours], [], [], PATIENCE)[0], shown
+                shown += os.read(ours, 65536)
+            os.write(ours, b"\x03")
+            with contextlib.suppress(OSError):
+                while data := os.read(ours, 65536):
+                    shown += data
+        finally:
+            # It ends with its terminal.
+            os.close(ours)
         assert watch.wait(PATIENCE) == 0
     assert shown.endswith(SHOW.encode())
     assert b"Traceback" not in shown

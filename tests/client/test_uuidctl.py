@@ -302,11 +302,13 @@ def test_run_passes_on_a_signal_that_comes_while_it_starts_its_command() -> None
 
 
 @pytest.mark.process
-def test_run_leaves_no_daemon_when_it_is_killed() -> None:
+def test_run_leaves_no_daemon_when_it_is_killed(place: Path) -> None:
     program = "from uuidd_client import Client; print(Client().status()['pid'])"
     script = '"$@"; exec sleep 3'
     with subprocess.Popen(
         [*UUIDCTL, "run", "--", "sh", "-c", script, "sh", sys.executable, "-c", program],
+        # It cannot remove its folder.
+        env={**os.environ, "TMPDIR": str(place)},
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

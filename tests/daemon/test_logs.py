@@ -76,11 +76,14 @@ def test_a_daemon_whose_standard_error_is_the_journals_writes_for_it(tmp_path: P
             [*start, f"--state={state}"], stderr=write, env=environment, stdin=subprocess.DEVNULL
         )
         said = b""
-        if state == tmp_path:
-            while b"started:" not in said:
-                said += os.read(read, 65536)
-            daemon.terminate()
-        daemon.wait(PATIENCE)
+        try:
+            if state == tmp_path:
+                while b"started:" not in said:
+                    said += os.read(read, 65536)
+                daemon.terminate()
+            daemon.wait(PATIENCE)
+        finally:
+            daemon.kill()
         said += os.read(read, 65536)
         lines = said.decode().splitlines()
         assert [line for line in lines if line[0] + line[2] != "<>"] == []

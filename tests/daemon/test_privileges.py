@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import pwd
+import select
 import shutil
 import signal
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon.test_statefile import kept
-from tests.rig import Connection, Daemon
+from tests.rig import PATIENCE, Connection, Daemon
 from tests.tools import failing, need, output, refusal, run
 from uuidd import privileges
 from uuidd.privileges import User, hand_over, user
@@ -266,6 +267,7 @@ def test_a_daemon_in_the_background_serves_as_the_user() -> None:
         pid = int((daemon.folder / "pid").read_text())
         pidfd = os.pidfd_open(pid)
         undo.callback(os.close, pidfd)
+        undo.callback(select.select, [pidfd], [], [], PATIENCE)
         undo.callback(signal.pidfd_send_signal, pidfd, signal.SIGKILL)
         with Connection(daemon.socket) as connection:
             assert connection.call("take", "utc", 1)["count"] == 1

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -143,6 +144,8 @@ class Daemon:
         # the daemon that is tested, and not how long a busy disk takes to sync.
         shm = Path("/dev/shm")
         self.folder = Path(tempfile.mkdtemp(prefix="uuidd-", dir=shm if shm.is_dir() else "/tmp"))
+        # Also when a test fails before the context begins.
+        self._remove = weakref.finalize(self, shutil.rmtree, self.folder)
         self.socket = socket or self.folder / "s"
         self.state = self.folder / "state"
         self.state.mkdir()
@@ -165,7 +168,7 @@ class Daemon:
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self.kill()
-        shutil.rmtree(self.folder)
+        self._remove()
 
     @property
     def pid(self) -> int:
@@ -244,6 +247,9 @@ class Daemon:
     def _ended(self) -> int:
         status = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
+        # What libfaketime leaves of a process that was started with it, and killed.
+        for name in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):
+            Path("/dev/shm", name).unlink(missing_ok=True)
         return status
 
     def connect(self) -> Connection:

@@ -7,7 +7,6 @@ import errno
 import os
 import pwd
 import select
-import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -260,7 +259,7 @@ def test_a_daemon_in_the_background_serves_as_the_user() -> None:
     daemon = Daemon()
     daemon.folder.chmod(0o755)
     with contextlib.ExitStack() as undo:
-        undo.callback(shutil.rmtree, daemon.folder)
+        undo.callback(daemon.__exit__)
         options = [f"--socket={daemon.socket}", f"--state={daemon.state}", "--user=nobody"]
         started = [sys.executable, "-m", "uuidd", *options, f"--pid={daemon.folder}/pid"]
         output(*started)

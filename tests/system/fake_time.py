@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 HOUR = 3600.0
@@ -24,13 +23,6 @@ class FakeTime:
             # Its own wait with a time-out starves the threads of an interpreter with a GIL.
             "FAKETIME_FORCE_MONOTONIC_FIX": "0",
         }
-
-    @staticmethod
-    def forget(pids: Iterable[str]) -> None:
-        """Remove what libfaketime leaves of processes that were started with it, and killed."""
-        for pid in pids:
-            for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-                Path("/dev/shm", name).unlink(missing_ok=True)
 
     def set(self, offset: float) -> None:
         """Let UTC be *offset* seconds past the machine's."""

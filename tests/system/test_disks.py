@@ -72,29 +72,26 @@ def test_power_cuts_repeat_nothing(cuts: int, mounts: Mounts, fake_time: FakeTim
     mounts.run(*mount)
     at = time.time() + 60
     fake_time.set(at - 1 - time.time())
-    try:
-        with daemon:
-            callers = Callers(daemon, ahead=lambda: 120)
-            with callers.drawing():
-                for cut in range(cuts):
-                    # The same moment again: nothing keeps one from the other but the saved marks.
-                    fake_time.set(at - time.time())
-                    callers.more(5)
-                    mounts.cut_power(daemon.state)
-                    if cut % 2:
-                        # What is given between the cut and the end counts as well.
-                        callers.more(1)
-                    with callers.down():
-                        daemon.kill()
-                        mounts.run("umount", str(daemon.state))
-                        mounts.run(*mount)
-                        fake_time.set(at - 1 - time.time())
-                        daemon.start()
-                callers.more()
-            callers.hang_up()
-            assert daemon.stop() == 0
-    finally:
-        fake_time.forget(re.findall(r" pid=(\d+) ", "\n".join(daemon.lines)))
+    with daemon:
+        callers = Callers(daemon, ahead=lambda: 120)
+        with callers.drawing():
+            for cut in range(cuts):
+                # The same moment again: nothing keeps one from the other but the saved marks.
+                fake_time.set(at - time.time())
+                callers.more(5)
+                mounts.cut_power(daemon.state)
+                if cut % 2:
+                    # What is given between the cut and the end counts as well.
+                    callers.more(1)
+                with callers.down():
+                    daemon.kill()
+                    mounts.run("umount", str(daemon.state))
+                    mounts.run(*mount)
+                    fake_time.set(at - 1 - time.time())
+                    daemon.start()
+            callers.more()
+        callers.hang_up()
+        assert daemon.stop() == 0
     callers.assert_sound()
     # On a slow machine a daemon may come to its horizon between the cut and its end.
     assert all("could not be saved" in refused for refused in callers.refused)

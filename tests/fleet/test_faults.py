@@ -7,7 +7,7 @@ import gc
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.tools import kept_port
 from uuidd.fleet.address import parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version, opened
 from uuidd.fleet.record import Meta, Record, UnreadableError, register_name
@@ -90,10 +91,11 @@ async def slowly(stream: trio.SocketStream) -> None:
         await trio.sleep(0.05)
 
 
-async def unserved() -> str:
-    """Return a host and port that nobody serves."""
-    async with served(nothing) as host:
-        return host
+@pytest.fixture
+def unserved() -> Iterator[str]:
+    """A host and port that nobody serves meanwhile, not even another test."""
+    with closing(kept_port()) as port:
+        yield f"127.0.0.1:{port.getsockname()[1]}"
 
 
 @pytest.mark.thorough
@@ -106,14 +108,13 @@ async def test_an_engine_without_a_useful_answer_is_away(url: str, serve: Serve)
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("url", URLS)
-async def test_an_engine_that_nobody_serves_is_away(url: str) -> None:
-    assert "connect" in (await asked(url.format(await unserved()))).lower()
+async def test_an_engine_that_nobody_serves_is_away(url: str, unserved: str) -> None:
+    assert "connect" in (await asked(url.format(unserved))).lower()
 
 
-async def test_why_no_host_of_etcd_was_reached_is_one_cause() -> None:
-    host = await unserved()
-    line = await asked(f"etcd://{host}/uuidd")
-    assert line == f"cannot connect to {host}: Connection refused"
+async def test_why_no_host_of_etcd_was_reached_is_one_cause(unserved: str) -> None:
+    line = await asked(f"etcd://{unserved}/uuidd")
+    assert line == f"cannot connect to {unserved}: Connection refused"
 
 
 async def test_a_host_of_etcd_that_lets_nobody_connect_is_given_up_soon() -> None:

@@ -87,8 +87,9 @@ OURS_ALONE = ("uuidd-keep.path", "uuidd-metrics.service")
 LASTING = ("uuidd.socket", "uuidd-keep.path", "sysusers.conf", "tmpfiles.conf")
 """Those of FILES that a restart of the service does not apply."""
 
+# A pattern, because the command fails at a unit that was never started, and has no file any more.
 NEXT_UNDONE = """Next:
-  systemctl stop uuidd-keep.path uuidd-metrics.service uuidd.service uuidd.socket
+  systemctl stop uuidd-keep.path 'uuidd-metrics*' uuidd.service uuidd.socket
   systemctl daemon-reload
   systemctl start uuidd.socket    # util-linux's, if it is installed"""
 

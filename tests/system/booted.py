@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 from tests.judge import assert_no_id_twice, assert_rising
@@ -32,7 +32,7 @@ UUIDD, UUIDCTL = "/opt/uuidd/bin/uuidd", "/opt/uuidd/bin/uuidctl"
 """Our commands inside."""
 
 BUILDING = 300.0
-"""Seconds after which a step before the boot has failed the tests."""
+"""Seconds after which a step that makes or installs packages has failed the tests."""
 
 REPACK = r"""
 mkdir -p /opt/deb/DEBIAN && cd /opt/deb
@@ -45,22 +45,9 @@ for name in conffiles preinst prerm postinst postrm; do
 done
 dpkg-query --status uuid-runtime | sed '/^Status:/d; /^Conffiles:/,/^[^ ]/{/^Conffiles:/d; /^ /d}' \
     >DEBIAN/control
-dpkg-deb --build . /uuid-runtime.deb
+dpkg-deb -Znone --build . /uuid-runtime.deb
 """
 """Makes a package of the installed uuid-runtime, as there is no network inside."""
-
-OTHER_DAEMON = """
-systemd-run --quiet --unit=other python3 -c '
-import os, socket, time
-os.makedirs("/run/uuidd", exist_ok=True)
-os.path.exists("/run/uuidd/request") and os.remove("/run/uuidd/request")
-s = socket.socket(socket.AF_UNIX)
-s.bind("/run/uuidd/request")
-s.listen()
-time.sleep(1000)'
-until grep -q "00010000 .* /run/uuidd/request$" /proc/net/unix; do sleep 0.1; done
-"""
-"""Starts a service "other" that listens at our socket, and is no uuidd."""
 
 SOCKET = "/run/uuidd/request"
 DROP_INS = "/etc/systemd/system/uuidd.service.d"
@@ -75,6 +62,8 @@ class Booted:
     It has PACKAGES and *more* packages of a *release* of Debian.
     """
 
+    uuidctl = UUIDCTL
+
     def __init__(self, release: str = "bookworm", more: str = "") -> None:
         for program in ("mmdebstrap", "systemd-nspawn", "nsenter", "setpriv", "ip"):
             need(program)
@@ -88,7 +77,7 @@ class Booted:
         self._nspawn: subprocess.Popen[bytes] | None = None
         self._leader = 0
 
-    def __enter__(self) -> Booted:
+    def __enter__(self) -> Self:
         try:
             ready = None if self._is_other else os.environ.get("UUIDD_TEST_ROOT")
             if ready:
@@ -173,6 +162,11 @@ class Booted:
             return found if all(text in found for text in texts) else ""
 
         return until(look, instead=lambda: f"{texts} not all in:\n{self.journal(since)}")
+
+    def serves(self) -> bool:
+        """Whether our daemon answers a program inside, and all is well."""
+        done = self.tried(self.uuidctl, "status", "--check")
+        return done.returncode == 0 and "all is well" in done.stdout
 
     @property
     def is_ours(self) -> bool:
@@ -290,32 +284,6 @@ class Booted:
         self.run("python3", "-m", "venv", "/opt/uuidd")
         quiet = ("--quiet", "--disable-pip-version-check", "--no-index")
         self.run("/opt/uuidd/bin/pip", "install", *quiet, "--find-links=/opt/wheels", "uuidd")
-
-
-class WithCheckout(Booted):
-    """A booted system with this checkout in /src, and in /wheels what its package is built with."""
-
-    def _install(self) -> None:
-        wheels = self._folder / "wheels"
-        python = os.readlink(self._root / "usr/bin/python3").removeprefix("python")
-        pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download")
-        chosen = ("--only-binary=:all:", f"--python-version={python}", f"--dest={wheels}")
-        locked = PROJECT / "systemd/package/requirements.txt"
-        output(*pip, *chosen, "--require-hashes", "-r", locked, timeout=BUILDING)
-        output(*pip, *chosen, "hatchling>=1.25", timeout=BUILDING)
-        output("cp", "--archive", wheels, self.path("/wheels"), timeout=BUILDING)
-        self.path("/src").mkdir()
-        copy = "git ls-files -z | xargs -0 cp --parents --target-directory"
-        output("sh", "-euc", f"{copy} {self.path('/src')}", cwd=PROJECT)
-
-    def serves(self) -> bool:
-        """Whether our daemon answers a program inside, and all is well."""
-        done = self.tried("uuidctl", "status", "--check")
-        return done.returncode == 0 and "all is well" in done.stdout
-
-    def sh(self, commands: str) -> str:
-        """Return what shell commands, which have to succeed, say inside."""
-        return self.run("sh", "-euc", f"export DEBIAN_FRONTEND=noninteractive; {commands}")
 
 
 def _own_cgroup() -> Path:

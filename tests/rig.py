@@ -62,12 +62,19 @@ def until(
     return found
 
 
+def of_threads(pid: int, name: str) -> list[int]:
+    """Return a number in the status of each thread of a process (proc(5))."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/status"):
+        # A thread may end before its status is read.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found.append(int(path.read_text().split(f"\n{name}:")[1].split()[0]))
+    return found
+
+
 def sleeps(pid: int) -> int:
     """Return how often the threads of a process have begun to sleep."""
-    return sum(
-        int(each.read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0])
-        for each in Path(f"/proc/{pid}/task").glob("*/status")
-    )
+    return sum(of_threads(pid, "voluntary_ctxt_switches"))
 
 
 def resident_kib(pid: int) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
-from tests.rig import until
+from tests.rig import of_threads, until
 from tests.tools import need
 
 
@@ -21,17 +20,11 @@ def injected(pid: int, fault: str, *, calls: str) -> Iterator[None]:
     command += ["-e", f"inject={calls}:{fault}", "-p", str(pid)]
     with subprocess.Popen(command) as tracer:
         try:
-            until(lambda: tracer.poll() is not None or _tracers(pid) == {tracer.pid})
+            # 0 means that nobody traces a thread.
+            traced = {tracer.pid}
+            until(lambda: tracer.poll() is not None or {*of_threads(pid, "TracerPid")} == traced)
             assert tracer.poll() is None
             yield
         finally:
             # It lets go of the process, which goes on.
             tracer.terminate()
-
-
-def _tracers(pid: int) -> set[int]:
-    """Return the processes that trace the threads of *pid*; 0 means none."""
-    return {
-        int(path.read_text().split("TracerPid:")[1].split()[0])
-        for path in Path(f"/proc/{pid}/task").glob("*/status")
-    }

@@ -36,7 +36,7 @@ from typing import NoReturn
 import trio
 
 from uuidd.server.admission import Admission, Evictor
-from uuidd.server.client import Client, Next
+from uuidd.server.client import END, REQUEST, Client, Next
 from uuidd.server.descriptors import Dropper
 from uuidd.server.fairness import TURN_SECONDS, Turns, counting
 from uuidd.server.peers import peer_uid
@@ -185,7 +185,7 @@ class Acceptor:
         else:
             if then is None and client.tally is self._service.libuuid:
                 then = self._pump(client)
-            if then is Next.END:
+            if then is END:
                 # Nobody can see that it was open, and to count it costs a tenth of the whole.
                 sock.close()
                 return
@@ -202,9 +202,9 @@ class Acceptor:
 
     def _place(self, client: Client, then: Next) -> None:
         """Leave a client, which was just pumped, to whom it is for."""
-        if then is Next.END:
+        if then is END:
             self._end(client)
-        elif then is Next.REQUEST and not client.refusal:
+        elif then is REQUEST and not client.refusal:
             self._poller.park(client)
         else:
             self._tasks.start_soon(self._attend, client, then)
@@ -218,7 +218,7 @@ class Acceptor:
     async def _attend(self, client: Client, then: Next) -> None:
         """Wait for what has to happen, and pump, until the client is silent or ends."""
         try:
-            while then is not Next.END and (then is not Next.REQUEST or client.refusal):
+            while then is not END and (then is not REQUEST or client.refusal):
                 then = await self._next(client, then)
         except MemoryError:
             _end_without_memory()
@@ -236,13 +236,13 @@ class Acceptor:
         if then is Next.READ:
             if not await self._read(client):
                 client.tally.refuse("unread")
-                return Next.END
-        elif then in (Next.REQUEST, Next.REST):
+                return END
+        elif then in (REQUEST, Next.REST):
             seconds = self._limits.request_seconds
             if not await _ready(trio.lowlevel.wait_readable, client, seconds):
                 if not client.refusal:
                     client.tally.refuse("too_late")
-                return Next.END
+                return END
             # Outside of a turn, so that an end waits for none.
             if waits := client.receive():
                 return waits

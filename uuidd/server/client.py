@@ -81,6 +81,10 @@ class Next(Enum):
     END = "nothing: it is to be closed"
 
 
+# In Python 3.11, a look at a member of an Enum costs as much as a call.
+REQUEST, REST, READ, PAUSE, PIECE, TURN, END = Next
+
+
 class Client:
     """The client at *sock*, of *uid*, which *service* answers under its limits. No call blocks.
 
@@ -127,7 +131,7 @@ class Client:
         """The counts of its dialect."""
         self.pause: Pause = None
         self._answer: Answer | None = None
-        self._after = Next.REQUEST
+        self._after = REQUEST
         """What has to happen next once the answer that is half made, and all replies, are sent."""
         self._page_for: int | str | None = FIRST
         """The reply that passes the page: FIRST, or that to the request for a lease, its msgid."""
@@ -142,13 +146,13 @@ class Client:
                 return then
             if self._answer is not None and self.pause is not None:
                 # Nobody has waited for it yet, but for the client, to read what came before.
-                return Next.PAUSE
+                return PAUSE
         if self._answer is not None:
             self._go_on()
-        elif self._after is Next.END:
-            return Next.END
+        elif self._after is END:
+            return END
         else:
-            if self._after is not Next.TURN and (then := self.receive()):
+            if self._after is not TURN and (then := self.receive()):
                 return then
             if self.refusal:
                 self._turn_away()
@@ -159,7 +163,7 @@ class Client:
         if self.unsent and (then := self._send()):
             return then
         if self._answer is not None:
-            return Next.PIECE if self.pause is None else Next.PAUSE
+            return PIECE if self.pause is None else PAUSE
         return self._after
 
     def receive(self) -> Next | None:
@@ -173,9 +177,9 @@ class Client:
             data = b""
         is_new, self.silent_since = self.silent_since is not None, None
         if not data or (is_new and not self._begins(data[0])):
-            return Next.END
+            return END
         self._data = self._data + data if self._data else data
-        self._after = Next.TURN
+        self._after = TURN
         return None
 
     def _begins(self, first: int) -> bool:
@@ -211,10 +215,10 @@ class Client:
                 if not self._go_on():
                     break
             else:
-                self._after = Next.REST
+                self._after = REST
         except rpc.MalformedError as error:
             self.tally.refuse("malformed")
-            self._after = Next.END
+            self._after = END
             if error.msgid is not None:
                 self.unsent += rpc.pack_error(
                     error.msgid, "bad_params", f"{error}; the connection is closed"
@@ -223,19 +227,19 @@ class Client:
             self._data = data[end:]
             self.deadline = None
             if not self._data:
-                self._after = Next.REQUEST
+                self._after = REQUEST
 
     def _answer_libuuid(self) -> None:
         try:
             request = libuuid.unpack_request(self._data)
         except libuuid.ProtocolError:
             self.tally.refuse("malformed")
-            self._after = Next.END
+            self._after = END
             return
         if request is None:
-            self._after = Next.REST
+            self._after = REST
             return
-        self._after = Next.END
+        self._after = END
         self.deadline = None
         self._answer = self._service.answer_libuuid(request, self)
         self._go_on()
@@ -265,11 +269,11 @@ class Client:
                 )
                 msgid = next((each for each in asked if each is not None), None)
                 if msgid is None and len(data) <= most:
-                    self._after = Next.REST
+                    self._after = REST
                     return
             except rpc.MalformedError as error:
                 msgid = error.msgid
-        self._after = Next.END
+        self._after = END
         if msgid is not None:
             self.unsent = rpc.pack_error(msgid, "busy", self.refusal)
 
@@ -285,12 +289,12 @@ class Client:
         try:
             sent = sent or self.sock.send(data, _DONTWAIT)
         except BlockingIOError:
-            return Next.READ
+            return READ
         except OSError:
-            return Next.END
+            return END
         if sent < len(data):
             self.unsent = data[sent:]
-            return Next.READ
+            return READ
         self.unsent = b""
         self.deadline = None
         return None

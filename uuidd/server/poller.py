@@ -27,7 +27,7 @@ from collections.abc import Callable
 
 import trio
 
-from uuidd.server.client import Client, Next
+from uuidd.server.client import END, REQUEST, Client, Next
 from uuidd.server.fairness import TURN_SECONDS
 
 ROUND_SECONDS = 0.001
@@ -142,7 +142,7 @@ class Poller:
         except OSError:
             # fs.epoll.max_user_watches
             self._refuse("no_watch")
-            self._place(client, Next.END)
+            self._place(client, END)
         else:
             queue.clients[fd] = client
 
@@ -152,7 +152,7 @@ class Poller:
         for queue in (self._queues.get(client.uid), self._queues[SHARED_QUEUE], self._ended):
             if queue is not None and queue.clients.get(fd) is client:
                 client.end()
-                self._leave(queue, client, Next.END)
+                self._leave(queue, client, END)
                 return True
         return False
 
@@ -209,7 +209,7 @@ class Poller:
             client = queue.clients.get(ready.pop())
             if client is not None:
                 then = client.pump(ends, monotonic)
-                if then is not Next.REQUEST:
+                if then is not REQUEST:
                     self._leave(queue, client, then)
             if monotonic() > ends:
                 break
@@ -219,7 +219,7 @@ class Poller:
         for fd, _ in self._ended.epoll.poll(0, ENDS):
             client = self._ended.clients[fd]
             if not client.is_unread():
-                self._leave(self._ended, client, Next.END)
+                self._leave(self._ended, client, END)
 
     def _leave(self, queue: _Queue, client: Client, then: Next) -> None:
         fd = client.sock.fileno()

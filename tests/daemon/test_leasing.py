@@ -369,7 +369,9 @@ async def test_a_refused_lease_is_answered_at_once(served: Serving) -> None:
     """As a block is, without a task: a user without a lane may have thousands of clients."""
     served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
     ask = rpc.Request(1, "lease", [])
-    assert b"no_lease" in at_once(served.inside.service.answer(ask, Mock(uid=UID)))
+    asking = Mock(uid=UID, unsent=b"")
+    at_once(served.inside.service.answer(ask, asking))
+    assert b"no_lease" in asking.unsent
     assert served.inside.leasing.refused == {"floor": 1}
 
 

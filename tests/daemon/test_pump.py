@@ -35,12 +35,13 @@ class Answers:
         if asked.msgid == self._waiting:
             for _ in range(self._pauses):
                 yield nothing
-        return b"" if asked.msgid is None else bytes([asked.msgid % 256]) * self._size
+        if asked.msgid is not None:
+            client.unsent += bytes([asked.msgid % 256]) * self._size
 
     def answer_libuuid(self, asked: libuuid.Request, client: Client) -> Answer:
         """Answer as the service does."""
         yield from ()
-        return b"reply"
+        client.unsent += b"reply"
 
     def send_with_page(self, sock: socket.SocketType, data: bytes) -> int:
         """Pass no page."""

@@ -8,8 +8,9 @@ Theory of operation
 2. Its order is: send what is left of earlier replies, go on with the answer that is half made, or
    else receive, then answer, then send. So replies keep the order of requests, and a client that
    does not read its replies has no more of them made.
-3. An answer is a generator (service.py). Its value is the reply. What it yields has to come before
-   it goes on (fairness.py). So a request is read and parsed once, however often it has to wait.
+3. An answer is a generator (service.py), which leaves the reply in *unsent*. What it yields has to
+   come before it goes on (fairness.py). So a request is read and parsed once, however often it has
+   to wait.
 4. The first byte tells the dialect, for good. A libuuid connection has one request, gets one reply,
    and ends. An rpc connection goes on until its end, or until bytes that are not a request.
 5. Between two requests ``pump`` looks whether the turn is over. It answers one request at least: a
@@ -248,13 +249,11 @@ class Client:
         """Go on with the answer; return whether it has ended."""
         answer = self._answer
         assert answer is not None  # noqa: S101  (the callers have seen to it; for the type checker)
-        try:
-            self.pause = next(answer)
-        except StopIteration as end:
-            self._answer = None
-            self.unsent = self.unsent + end.value if self.unsent else end.value
-            return True
-        return False
+        self.pause = next(answer, _no_more)
+        if self.pause is not _no_more:
+            return False
+        self._answer = None
+        return True
 
     def _turn_away(self) -> None:
         """Answer the first request that wants an answer: there is no room.
@@ -333,3 +332,7 @@ class Client:
         self.ended = True
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
+
+
+async def _no_more() -> None:
+    """Stand for the end of an answer."""

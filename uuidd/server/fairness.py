@@ -37,8 +37,10 @@ from uuidd.core.timeline import NoneFree
 Pause = Callable[[], Awaitable[object]] | None
 """What to await before an answer goes on. None: others have their turn, but none of the user."""
 
-Answer = Generator[Pause, None, bytes]
-"""The answer to a request: its value is the reply, "" for none."""
+Answer = Generator[Pause, None, None]
+"""The answer to a request. At its end it has put the reply, if there is one, into *unsent* of the
+client. To return the reply would raise StopIteration at each request, which takes as long as a
+call."""
 
 TURN_SECONDS = 0.0001
 """A user's turn: some five requests. A client that sends one request at a time waits for as long at

@@ -71,7 +71,7 @@ class Service:
                 self.leasing.note_use()
             elif request.method in _FALLBACK_IDS:
                 self.fallback.add(client.uid, methods.unpack_fallback_ids(request.params))
-            return b""
+            return
         while True:
             ids, code, is_lease = 0, "", False
             result: Any
@@ -109,7 +109,7 @@ class Service:
             tally.refuse(code)
         if is_lease:
             client.pass_page(msgid)
-        return reply
+        client.unsent += reply
 
     def answer_libuuid(self, ask: libuuid.Request, client: Client) -> Answer:
         """Answer a libuuid request of *client*; one that is refused has no reply."""
@@ -136,7 +136,7 @@ class Service:
             tally.refuse(code)
         else:
             tally.ids += ids
-        return reply
+        client.unsent += reply
 
     def take_back_lease(self, msgid: int, client: Client) -> bytes:
         """End the lease that request *msgid* was just granted; return the reply to send instead."""

@@ -58,11 +58,11 @@ def unpack_request(data: bytes) -> Request | None:
     """
     if not data:
         return None
-    if data[0] > Op.BULK_RANDOM_UUID:
-        raise ProtocolError(f"op {data[0]}; there are 0 to 5")
     single = _SINGLE.get(data[0])
     if single is not None:
         return single
+    if data[0] > Op.BULK_RANDOM_UUID:
+        raise ProtocolError(f"op {data[0]}; there are 0 to 5")
     op = Op(data[0])
     if len(data) < 1 + _INT.size:
         return None

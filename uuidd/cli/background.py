@@ -38,18 +38,19 @@ def enter() -> Callable[[], None]:
         os.close(write_fd)
         os.waitpid(child, 0)
         os._exit(0 if os.read(read_fd, 1) == _READY else 1)
-    os.close(read_fd)
     os.setsid()
     if os.fork():
         # A session leader could get a terminal; its child cannot.
         os._exit(0)
-    return partial(_ready, write_fd)
+    return partial(_ready, read_fd, write_fd)
 
 
-def _ready(outcome_fd: int) -> None:
+def _ready(read_fd: int, write_fd: int) -> None:
     """Let the parent end with success, and leave the terminal and the working folder."""
-    os.write(outcome_fd, _READY)
-    os.close(outcome_fd)
+    os.write(write_fd, _READY)
+    os.close(write_fd)
+    # Not earlier: the write would fail if the parent was killed meanwhile.
+    os.close(read_fd)
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):

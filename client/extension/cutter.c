@@ -12,7 +12,8 @@
 /* How many ticks an id may lag behind UTC, if it follows another. */
 #define LONGEST_LAG 50
 
-/* How many ticks before the latest a list begins, so that the next lists have ticks too. */
+/* How many ticks before the latest a list begins, if max_age allows, so that the next lists have
+ * ticks too. */
 #define LONGEST_SPARE 5000
 
 /* How many ticks random bytes are kept, and how many bytes are read at first, and at most. */
@@ -46,7 +47,7 @@ struct cutter {
     PyObject *clock, *random; /* None for those of the system. */
     PyObject *source;         /* The Source that *from* was read from. */
     struct source from;
-    int64_t used, lag, spare;
+    int64_t used, age, lag, spare;
     struct pool pool;
     const struct uuids *uuids;
 };
@@ -147,8 +148,9 @@ static enum found reserve(Cutter *cut, const struct source *from, int64_t now, i
     if (from->lane) {
         end = now + 1;
         if (count > 1) {
-            if (first < end - count - cut->spare)
-                first = end - count - cut->spare;
+            int64_t spare = cut->age - count < cut->spare ? cut->age - count : cut->spare;
+            int64_t begin = end - count - (spare > 0 ? spare : 0);
+            first = first > begin ? first : begin;
         } else if (now - used >= cut->lag || used < from->first)
             first = first > now ? first : now;
     }
@@ -399,7 +401,9 @@ static PyObject *Cutter_new(PyTypeObject *type, PyObject *args, PyObject *names)
     cut->clock = Py_NewRef(clock);
     cut->random = Py_NewRef(random);
     cut->uuids = PyType_GetModuleState(type);
-    int64_t age = (int64_t)(max_age < 1 ? max_age * TICKS_PER_SECOND : TICKS_PER_SECOND);
+    /* No list spans more than a second. */
+    int64_t age = (int64_t)((max_age < 2 ? max_age : 2) * TICKS_PER_SECOND);
+    cut->age = age;
     cut->lag = age < LONGEST_LAG ? age : LONGEST_LAG;
     cut->spare = age / 20 < LONGEST_SPARE ? age / 20 : LONGEST_SPARE;
     cut->pool.age = age < LONGEST_KEPT ? age : LONGEST_KEPT;

@@ -88,7 +88,7 @@ MIN_BLOCK = 64
 """Ticks of the smallest block: 6.4 us of the host's time, less than the round trip they save."""
 
 AT_ONCE = 0.9
-"""The share of max_age that a list may span at once; using it takes the rest."""
+"""The share of max_age that a block may span; using it takes the rest."""
 
 RETRY_SECONDS = 0.25
 """Seconds after which a daemon that was not there, or that refused, is asked again."""
@@ -280,7 +280,7 @@ class Channel:
 
     def _made(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         supply, parts, tries = self._supply(kind), [], 0
-        most = int(AT_ONCE * self._settings.max_age * TICKS_PER_SECOND) or 1
+        most = int(self._settings.max_age * TICKS_PER_SECOND) or 1
         size = PACKED_BYTES.get(kind, 16) if form == "bytes" else 1
         while count:
             wanted = min(count, most)

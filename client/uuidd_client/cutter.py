@@ -26,7 +26,8 @@ AHEAD_SECONDS = 0.001
 """How old, in seconds, an id may become before it is drawn."""
 
 MOST_SPARE = 5_000
-"""How many ticks before the latest a list begins, so that the next lists have ticks too."""
+"""How many ticks before the latest a list begins, if max_age allows, so that the next lists have
+ticks too."""
 
 MOST_AHEAD = 128
 """The most ids that are made ahead. More would be too old before they are drawn."""
@@ -54,8 +55,9 @@ class Cutter:
         self._life = life
         self._clock = clock or SYSTEM_CLOCK.utc_ns
         self._random = random or os.urandom
-        self._lasting = int(min(max_age, AHEAD_SECONDS) * TICKS_PER_SECOND)
-        self._spare = int(min(max_age * TICKS_PER_SECOND / 20, MOST_SPARE))
+        self._age = int(max_age * TICKS_PER_SECOND)
+        self._lasting = min(self._age, int(AHEAD_SECONDS * TICKS_PER_SECOND))
+        self._spare = min(self._age // 20, MOST_SPARE)
         self._ahead: dict[tuple[str, str], list[_Ahead]] = {}
 
     def one(self, kind: str, form: str) -> Any:
@@ -110,7 +112,8 @@ class Cutter:
         There are none if there has to be a refill. With a *source* they are made of it, whatever
         UTC is.
         """
-        return self._ids(kind, form, *self._reserve(count, source, self._spare))
+        spare = max(0, min(self._spare, self._age - count))
+        return self._ids(kind, form, *self._reserve(count, source, spare))
 
     def raise_to(self, end: int) -> None:
         """Use no place before *end*."""

@@ -323,7 +323,7 @@ def test_a_block_is_used_until_it_is_too_old(
 
 @pytest.mark.parametrize("kind", ["v1", "v7"])
 @pytest.mark.parametrize(
-    ("count", "waits"), [(10, False), (1000, False), (100_000, False), (1_000_000, True)]
+    ("count", "waits"), [(10, False), (1000, False), (1_000_000, False), (1_000_001, True)]
 )
 def test_a_list_of_a_lane_is_of_the_latest_ticks(
     world: World, time: Time, kind: Kind, count: int, waits: bool
@@ -335,7 +335,7 @@ def test_a_list_of_a_lane_is_of_the_latest_ticks(
     assert (time.utc > begun) is waits
     ids = [made[at : at + 16] for at in range(0, 16 * count, 16)]
     assert len(set(ids)) == count
-    ticks = [tick(kind, id) for id in (ids[0], *ids[:: count // 10], ids[-1])]
+    ticks = [tick(kind, id) for id in (*ids[:: count // 10], ids[-1])]
     assert ticks == sorted(ticks)
     assert begun - SECOND // 10 <= ticks[0]
     assert ticks[-1] <= time.utc

@@ -1,9 +1,9 @@
 """Processes that start within milliseconds: forks of one that has imported what they need.
 
 ``start`` runs ``main(words)`` of a module in a new process. The forks are made by a server, a
-process of its own: ``python -m tests.forks uuidd``. There is one for each environment of which the
-loader of libraries has to know, such as libfaketime's. It ends, and kills what is left, when its
-standard input ends.
+process of its own, which ends, and kills what is left, when its standard input ends. For ``start``
+there is one for each environment of which the loader of libraries has to know, such as
+libfaketime's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -34,10 +35,14 @@ _LOADERS = ("LD_", "FAKETIME", "UUIDD_EXTENSION")
 """How variables begin that are read when a process starts, and not after a fork."""
 
 
+Streams = tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]]
+"""Standard input, output and error."""
+
+
 class Process:
     """A process that was forked, with the methods of ``subprocess.Popen`` that tests use."""
 
-    def __init__(self, server: _Server, pid: int) -> None:
+    def __init__(self, server: Forks, pid: int) -> None:
         self._server = server
         self._fd: int | None = os.pidfd_open(pid)
         self.pid = pid
@@ -71,25 +76,53 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
-class _Server:
-    """The process that forks, as its parent sees it."""
+class Forks:
+    """A server that forks in *environment*, as its parent sees it.
 
-    def __init__(self, loaders: Mapping[str, str]) -> None:
+    It has imported *module*, works in *folder*, and removes the folder *leaves* at its end.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        environment: Mapping[str, str],
+        *,
+        folder: Path = Path(__file__).parents[1],
+        leaves: Path | None = None,
+    ) -> None:
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        # The word "uuidd" is for "uuidd -k", which looks whether a process is a uuidd.
+        last = ["uuidd"] if leaves is None else ["removing", str(leaves)]
         with theirs:
-            # The last word is for "uuidd -k", which looks whether a process is a uuidd.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forks", "uuidd"],
+                [sys.executable, "-m", "tests.forks", module, *last],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
-                cwd=Path(__file__).parents[1],
-                env={**os.environ, **loaders},
+                cwd=folder,
+                env=environment,
+                # Ctrl-C is for the process that asks.
+                start_new_session=True,
             )
-        atexit.register(self.end)
+
+    def start(
+        self,
+        module: str,
+        *words: Sequence[str],
+        streams: Streams,
+        environment: Mapping[str, str],
+        folder: Path,
+        keep: Sequence[int] = (),
+    ) -> list[Process]:
+        """Start a process for each list of *words*, as ``start``; *environment* is all of it."""
+        # For tests that are to start no process.
+        sys.audit("os.fork")
+        fds = [each if isinstance(each, int) else each.fileno() for each in streams]
+        order = {"module": module, "words": words, "environment": environment, "cwd": str(folder)}
+        return [Process(self, pid) for pid in self.order(order, [*fds, *keep])]
 
     def order(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
-        """Return the server an order, and return its answer."""
+        """Give the server an order, and return its answer."""
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(order).encode()], descriptors)
             answer = self._socket.recv(4096)
@@ -97,20 +130,23 @@ class _Server:
         return json.loads(answer)
 
     def end(self) -> None:
-        """End the process, and all that it has started."""
+        """End the server, and all that it has started."""
         self._socket.close()
         self._process.wait(PATIENCE)
 
 
 @functools.cache
-def _server(loaders: tuple[tuple[str, str], ...]) -> _Server:
-    return _Server(dict(loaders))
+def _server(loaders: tuple[tuple[str, str], ...]) -> Forks:
+    # What a daemon imports only when it starts.
+    server = Forks("uuidd.server.startup", {**os.environ, **dict(loaders)})
+    atexit.register(server.end)
+    return server
 
 
 def start(
     module: str,
     *words: Sequence[str],
-    streams: tuple[int | IO[bytes], int | IO[bytes], int | IO[bytes]],
+    streams: Streams,
     environment: Mapping[str, str] | None = None,
     keep: Sequence[int] = (),
 ) -> list[Process]:
@@ -119,14 +155,13 @@ def start(
     *streams* are standard input, output and error of each; *environment* is added to that of the
     test. The descriptors *keep* are open in each as 3 and so on.
     """
-    # For tests that are to start no process.
-    sys.audit("os.fork")
     whole = {**os.environ, **(environment or {})}
     loaders = {name: whole[name] for name in whole if name.startswith(_LOADERS)}
     server = _server(tuple(sorted(loaders.items())))
-    fds = [each if isinstance(each, int) else each.fileno() for each in streams]
-    order = {"module": module, "words": words, "environment": whole, "cwd": os.getcwd()}
-    return [Process(server, pid) for pid in server.order(order, [*fds, *keep])]
+    folder = Path.cwd()
+    return server.start(
+        module, *words, streams=streams, environment=whole, folder=folder, keep=keep
+    )
 
 
 class Program:
@@ -236,6 +271,14 @@ def _fork(order: dict[str, Any], descriptors: list[int]) -> list[int]:
     return pids
 
 
+def _end(pid: int) -> int:
+    """End a process, and the group that it leads, if any; return its exit status."""
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
 def _serve() -> None:
     left: set[int] = set()
     orders = socket.socket(fileno=os.dup(0))
@@ -250,7 +293,7 @@ def _serve() -> None:
             order = json.loads(data)
             answer: object
             if "wait" in order:
-                answer = os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1])
+                answer = _end(order["wait"])
                 left.discard(order["wait"])
             else:
                 answer = pids = _fork(order, list(descriptors))
@@ -258,13 +301,15 @@ def _serve() -> None:
             orders.send(json.dumps(answer).encode())
     finally:
         for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            _end(pid)
 
 
 if __name__ == "__main__":
-    # What a daemon imports only when it starts.
-    from uuidd.server import startup  # noqa: F401  (it is the import that is wanted)
-
-    _serve()
+    module, _, *leaves = sys.argv[1:]
+    importlib.import_module(module)
+    try:
+        _serve()
+    finally:
+        for folder in leaves:
+            # Who asked may have been killed.
+            shutil.rmtree(folder, ignore_errors=True)

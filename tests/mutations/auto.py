@@ -20,10 +20,13 @@ from tests.coverage.measuring import TOP
 from tests.mutations.executed import KEPT, Map, executed, loaded, state
 from tests.mutations.place import Function, Module, modules
 from tests.mutations.rules import Mutant, is_real, mutants
-from tests.mutations.trial import IMPORT, Copy, in_copies, say
+from tests.mutations.trial import IMPORT, Copy, Trial, in_copies, say
 
 FIRST = 40
 """So many of the quickest tests run first: most mutants die there, and few files are imported."""
+
+SLOWEST = 10.0
+"""Seconds of the processor; a test that takes longer is not run."""
 
 SECONDS = 10.0
 """So long a test may take, and longer if it takes long with the whole code."""
@@ -51,14 +54,13 @@ HOW = {"time": Verdict.BY_TIME, "memory": Verdict.BY_MEMORY}
 class Wanted:
     """Which mutants are tried: those of files below *paths*, in the order that *seed* draws.
 
-    With *changed*, those of the lines that differ from that commit. Tests that take longer than
-    *slowest* seconds are left out, and after *seconds* no mutant is begun.
+    With *changed*, those of the lines that differ from that commit. After *seconds* no mutant is
+    begun.
     """
 
     seed: str
     paths: Sequence[str]
     changed: str | None
-    slowest: float
     seconds: float | None
     jobs: int
 
@@ -77,10 +79,6 @@ class Wanted:
             key = _key(mutant.told(module.source))
             if (keys is None or key in keys) and is_real(mutant, module):
                 yield module, mutant
-
-    def ends(self) -> float:
-        """Return when no mutant is begun any more."""
-        return float("inf") if self.seconds is None else time.monotonic() + self.seconds
 
 
 class Results:
@@ -127,7 +125,7 @@ def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
     new = {name: pair for name, pair in every.items() if name not in results.rows}
     say(f"seed {wanted.seed}: {len(every)} mutants, of which {len(every) - len(new)} are known")
     tests = (executed() if file is None else loaded(file)) if new else Map({}, {})
-    ends = wanted.ends()
+    ends = float("inf") if wanted.seconds is None else time.monotonic() + wanted.seconds
 
     def outcome(name: str, copy: Copy) -> tuple[str, Verdict | None, str]:
         if time.monotonic() > ends:
@@ -135,11 +133,12 @@ def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
         if (key := _key(name)) in equal:
             return name, Verdict.EQUAL, equal[key]
         module, mutant = new[name]
-        seeing = tests.executing(mutant.path, lines_of(mutant, module), wanted.slowest)
+        seeing = tests.executing(mutant.path, lines_of(mutant, module), SLOWEST)
+        broken = mutant.applied(module.source)
         for part in filter(None, (seeing[:FIRST], seeing[FIRST:])):
-            broken = mutant.applied(module.source)
-            for test, how in killers(copy, mutant.path, broken, part, tests).items():
-                return name, HOW.get(how, Verdict.KILLED), f"by {test}"
+            trial = killed(copy, mutant.path, broken, part, tests)
+            if trial.failed:
+                return name, HOW.get(trial.how, Verdict.KILLED), f"by {trial.failed}"
         survived = f"{len(seeing)} tests"
         return name, *((Verdict.SURVIVED, survived) if seeing else (Verdict.NOT_RUN, ""))
 
@@ -155,32 +154,18 @@ def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
     return not survivors
 
 
-def killers(
-    copy: Copy,
-    path: str,
-    broken: bytes,
-    tests: Sequence[str],
-    known: Map,
-    *,
-    until_one_fails: bool = True,
-) -> dict[str, str]:
-    """Return which tests fail with a broken file, and how: one of them, or all.
-
-    A test that fails with the whole code as well is left out.
-    """
+def killed(copy: Copy, path: str, broken: bytes, tests: Sequence[str], known: Map) -> Trial:
+    """Run tests with a broken file until one fails that does not fail with the whole code too."""
     limits = {
         test: SECONDS + 5 * known.tests[test].seconds for test in tests if test in known.tests
     }
     seconds = 60 + sum(limits.values())
     while tests:
-        failed = copy.run_broken(
-            path, broken, tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
-        ).failed
-        real = copy.sound(failed) | {IMPORT}
-        if real.intersection(failed) or not failed or not until_one_fails:
-            return {test: how for test, how in failed.items() if test in real}
-        tests = [test for test in tests if test not in failed]
-    return {}
+        trial = copy.run_broken(path, broken, tests, seconds=seconds, limits=limits)
+        if trial.failed in ("", IMPORT) or copy.passes(trial.failed):
+            return trial
+        tests = [test for test in tests if test != trial.failed]
+    return Trial()
 
 
 def lines_of(mutant: Mutant, module: Module) -> range:

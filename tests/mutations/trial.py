@@ -6,10 +6,11 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,18 @@ from typing import TypeVar
 import uuidd
 from extension.build_hook import CannotCompile, compiled, place, put_in_place
 from tests.coverage.measuring import TOP
+from tests.forks import Forks, Process
 
 PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 
 SECONDS = 50.0
 """A run that takes longer hangs, and that counts as seen."""
 
-HANGS = 3
-"""After so many tests have hung or crashed, no other is tried."""
+GRACE_SECONDS = 10
+"""So long a run that hangs may clean up."""
+
+RUNS = "tests.mutations.running"
+"""The module that runs pytest in a fork."""
 
 NO_TESTS = 5
 """What pytest exits with if it finds no test."""
@@ -40,18 +45,19 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Of each test that did not pass how it failed: "fail", "memory", "time" or "crash".
+    """Which test *failed* first, if any, and *how*: "fail", "memory", "time" or "crash".
 
     *output* is what pytest wrote, or the compiler.
     """
 
-    failed: Mapping[str, str]
-    output: str
+    failed: str = ""
+    how: str = ""
+    output: str = ""
 
     @property
     def caught(self) -> bool:
         """Whether a test failed, and not only the import."""
-        return bool(self.failed) and IMPORT not in self.failed
+        return self.failed not in ("", IMPORT)
 
 
 class Copy:
@@ -59,22 +65,13 @@ class Copy:
 
     def __init__(self, tree: Path) -> None:
         self.tree = tree
-        self._sound: dict[str, bool] = {}
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutations.forking", str(tree.parent)],
-            cwd=tree,
-            env=environment(tree, str(tree.parent)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        self._passes: dict[str, bool] = {}
+        self._variables = environment(tree, str(tree.parent))
+        self._forks = Forks(RUNS, self._variables, folder=tree, leaves=tree.parent)
 
     def close(self) -> None:
         """End all that runs."""
-        assert self._server.stdin is not None
-        with self._server:
-            self._server.stdin.close()
+        self._forks.end()
 
     def run(
         self,
@@ -82,61 +79,29 @@ class Copy:
         *,
         seconds: float = SECONDS,
         limits: Mapping[str, float] | None = None,
-        until_one_fails: bool = True,
         compiling: bool = False,
     ) -> Trial:
-        """Run tests, all within *seconds*, and each within its limit if it has one.
+        """Run tests until one fails, all within *seconds*, and each within its limit if it has one.
 
         What is compiled is kept if *compiling*.
         """
-        failed: dict[str, str] = {}
-        for left in reversed(range(HANGS)):
-            begun, trial = self._run(tests, seconds, limits or {}, until_one_fails, compiling)
-            failed |= trial.failed
-            broken_off = {"time", "crash"}.intersection(trial.failed.values())
-            tests = [test for test in tests if test not in begun]
-            if not (broken_off and left and begun and tests) or until_one_fails:
-                return Trial(failed, trial.output)
-        raise AssertionError
-
-    def _run(
-        self,
-        tests: Sequence[str],
-        seconds: float,
-        limits: Mapping[str, float],
-        until_one_fails: bool,
-        compiling: bool,
-    ) -> tuple[Collection[str], Trial]:
-        """Return also which tests have begun."""
-        # A test that is named is run, of whichever tier it is.
-        arguments = ["-q", "--color=no", "--tb=short", "-rfE", "-m", ""]
-        # The process has imported plugins before pytest does.
-        arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        arguments += ["--hypothesis-profile=mutations", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        arguments += [*(["-x"] if until_one_fails else []), *tests]
         with tempfile.TemporaryDirectory(
             dir=self.tree.parent, ignore_cleanup_errors=True
         ) as temporary:
             told, output = Path(temporary, "told"), Path(temporary, "output")
-            request = {
-                "arguments": arguments,
-                "limits": limits,
-                "seconds": seconds,
-                "compiling": compiling,
-                "temporary": temporary,
-                "told": str(told),
-                "output": str(output),
-            }
-            assert self._server.stdin is not None
-            assert self._server.stdout is not None
-            self._server.stdin.write(json.dumps(request) + "\n")
-            self._server.stdin.flush()
-            answer = self._server.stdout.readline()
-            if not answer:
-                raise RuntimeError("the process that runs the tests has ended")
+            request = {"tests": tests, "limits": limits or {}, "compiling": compiling}
+            Path(temporary, "request").write_text(json.dumps(request))
+            with open(os.devnull, "rb") as null, output.open("wb") as out:
+                (process,) = self._forks.start(
+                    RUNS,
+                    [temporary],
+                    streams=(null, out, out),
+                    environment={**self._variables, "TMPDIR": temporary},
+                    folder=self.tree,
+                )
+            status = _ended(process, seconds)
             lines = told.read_text().splitlines() if told.exists() else []
-            begun, failed = _came(lines, json.loads(answer))
-            return begun, Trial(failed, output.read_text(errors="replace"))
+            return Trial(*_came(lines, status), output.read_text(errors="replace"))
 
     def run_broken(
         self,
@@ -146,7 +111,6 @@ class Copy:
         *,
         seconds: float = SECONDS,
         limits: Mapping[str, float] | None = None,
-        until_one_fails: bool = True,
     ) -> Trial:
         """Run tests with *source* as a *file*; the copy is whole afterwards."""
         path = self.tree / file
@@ -154,46 +118,51 @@ class Copy:
         try:
             path.write_bytes(source)
             with _compiled_again(self.tree, path):
-                return self.run(
-                    tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
-                )
+                return self.run(tests, seconds=seconds, limits=limits)
         except CannotCompile as error:
-            return Trial({IMPORT: "fail"}, str(error))
+            return Trial(IMPORT, "fail", str(error))
         finally:
             path.write_bytes(before)
             # What was compiled of it is of this time, and is good again.
             os.utime(path, (changed_at, changed_at))
 
-    def sound(self, tests: Iterable[str]) -> set[str]:
-        """Return those of the tests that pass with the whole code."""
-        wanted = {*tests} - {IMPORT}
-        if unknown := sorted(wanted - self._sound.keys()):
-            failed = self.run(unknown, until_one_fails=False).failed
-            self._sound |= {test: test not in failed for test in unknown}
-        return {test for test in wanted if self._sound[test]}
+    def passes(self, test: str) -> bool:
+        """Return whether a test passes with the whole code."""
+        if test not in self._passes:
+            self._passes[test] = not self.run([test]).failed
+        return self._passes[test]
 
 
-def _came(lines: Sequence[str], status: int | None) -> tuple[Collection[str], dict[str, str]]:
-    """Return which tests have begun, and how tests failed, from what a run has told."""
-    begun: list[str] = []
-    failed: dict[str, str] = {}
-    ended = late = False
+def _ended(process: Process, seconds: float) -> int | None:
+    """Return the exit status of a process; after *seconds* end it, and return None."""
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        # As Ctrl-C does, so that it cleans up.
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
+        process.kill()
+        process.wait()
+        return None
+
+
+def _came(lines: Sequence[str], status: int | None) -> tuple[str, str]:
+    """Return which test failed, and how, from what a run has told."""
+    begun, ended, late = "", False, False
     for line in lines:
         kind, _, name = line.partition(" ")
         if kind == "begin":
-            begun.append(name)
+            begun = name
         elif kind in ("fail", "memory"):
-            failed.setdefault(name, kind)
+            return name, kind
         ended |= kind == "end"
         late |= line.startswith("Timeout (")
-    last = begun[-1] if begun else IMPORT
     if status is None or late:
-        failed.setdefault(last, "time")
-    elif not ended or status < 0:
-        failed.setdefault(last, "crash")
-    elif status not in (0, NO_TESTS) and not failed:
-        failed[IMPORT] = "fail"
-    return begun, failed
+        return begun or IMPORT, "time"
+    if not ended or status < 0:
+        return begun or IMPORT, "crash"
+    return ("", "") if status in (0, NO_TESTS) else (IMPORT, "fail")
 
 
 def environment(tree: Path, temporary: str) -> dict[str, str]:
@@ -270,9 +239,7 @@ def in_copies(
             enumerate(copies if before else []),
         ):
             if trial.failed:
-                raise RuntimeError(
-                    f"the whole code fails {' '.join(trial.failed)}:\n{trial.output}"
-                )
+                raise RuntimeError(f"the whole code fails {trial.failed}:\n{trial.output}")
         free: SimpleQueue[Copy] = SimpleQueue()
         for each in copies:
             free.put(each)

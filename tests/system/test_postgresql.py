@@ -6,18 +6,18 @@ import argparse
 import os
 import random
 import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from tests import kinds
-from tests.rig import PATIENCE
-from tests.tools import need, output, run
+from tests.fleet.servers import PASSWORD, USER, Postgresql, running
+from tests.fleet.servers import Server as Engine
+from tests.tools import need, run
 from uuidd.core.ids import nodes, times, uuids, versions
 from uuidd.core.ids.formats import FORMATS
 from uuidd.core.ids.kinds import TIMES
@@ -25,9 +25,6 @@ from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client.command import bounds
 
 RECIPE = Path(__file__).parents[2] / "client" / "recipes" / "postgresql.sql"
-SERVER_PROGRAMS = Path("/usr/lib/postgresql")
-
-NOBODY = 65534
 
 MS = 1_645_557_742_000
 """2022-02-22T19:22:22Z, as in the statements."""
@@ -38,22 +35,11 @@ Rows = list[list[str]]
 
 
 class Server:
-    """A PostgreSQL of its own in *folder*, reached by a Unix socket in it."""
+    """A PostgreSQL of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._data = folder / "data"
-
-    def start(self) -> None:
-        """Start it; as the user "nobody" if this is root, which it refuses."""
-        self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-        options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
-        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
-
-    def stop(self) -> None:
-        """End it, if it runs, and wait for that."""
-        if (self._data / "postmaster.pid").exists():
-            self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+    def __init__(self, engine: Engine) -> None:
+        port = engine.ports[0][0]
+        self.url = f"postgresql://{USER}:{quote(PASSWORD)}@127.0.0.1:{port}/postgres"
 
     def psql(self, script: str) -> Rows:
         """Return the rows that *script* prints, in one session. The first error fails the test."""
@@ -79,49 +65,16 @@ class Server:
 
     def _psql(self, script: str) -> subprocess.CompletedProcess[str]:
         return run(
-            *(need("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1"),
-            *("-h", self.folder, "-U", "postgres", "postgres"),
+            *(need("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", self.url),
             input=script,
             env={"PATH": os.environ.get("PATH", os.defpath), "PGTZ": "Asia/Kathmandu"},
         )
 
-    def _run(self, program: str, *arguments: str) -> None:
-        words = [*_unprivileged(), server_program(program), "-D", self._data, *arguments]
-        # A busy disk takes long to hold a new cluster.
-        output(*words, cwd=self.folder, timeout=6 * PATIENCE)
-
-
-def server_program(name: str) -> str:
-    """Return the path of one of PostgreSQL's own programs, which Debian keeps out of PATH."""
-    installed = SERVER_PROGRAMS.glob(f"[0-9]*/bin/{name}")
-    newest = max(installed, key=lambda path: int(path.parts[-3]), default=None)
-    return need(name) if newest is None else str(newest)
-
-
-def _unprivileged() -> list[str]:
-    if os.geteuid() != 0:
-        return []
-    return [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    for program in ("initdb", "pg_ctl"):
-        server_program(program)
-    need("psql")
-    # Not pytest's folder: a Unix socket's path must be short, and "nobody" must have access.
-    folder = Path(tempfile.mkdtemp(prefix="uuidd-pg-", dir="/tmp"))
-    server = Server(folder)
-    try:
-        if os.geteuid() == 0:
-            os.chown(folder, NOBODY, NOBODY)
-        server.start()
-        yield server
-    finally:
-        try:
-            server.stop()
-        finally:
-            shutil.rmtree(folder)
+    with running(Postgresql) as engine:
+        yield Server(engine)
 
 
 @pytest.fixture(scope="module")

@@ -54,12 +54,8 @@ def run(environment: dict[str, str], *words: str, folder: Path = RECIPES) -> str
     return done.stdout + done.stderr
 
 
-def url(server: Server) -> str:
-    return f"postgresql://postgres@/postgres?host={server.folder}"
-
-
 def for_sqlalchemy(server: Server) -> str:
-    return url(server).replace("postgresql:", "postgresql+psycopg:")
+    return server.url.replace("postgresql:", "postgresql+psycopg:")
 
 
 def test_the_document_names_each_recipe() -> None:
@@ -96,7 +92,8 @@ def test_alembic(
     address = f"sqlite:///{tmp_path}/db" if database == "sqlite" else for_sqlalchemy(server)
     (tmp_path / "versions").mkdir()
     settings = f"script_location = {tmp_path}\npath_separator = os\nsqlalchemy.url = {address}\n"
-    (tmp_path / "alembic.ini").write_text(f"[alembic]\n{settings}")
+    # A "%" begins a reference to another setting.
+    (tmp_path / "alembic.ini").write_text(f"[alembic]\n{settings.replace('%', '%%')}")
     shutil.copy(RECIPES / "alembic_env.py", tmp_path / "env.py")
     template = Path(alembic.__file__).parent / "templates" / "generic" / "script.py.mako"
     shutil.copy(template, tmp_path)
@@ -228,7 +225,7 @@ def test_fastapi_with_a_database_and_a_daemon_that_hangs(
 
 def test_psycopg(environment: dict[str, str], server: Server) -> None:
     """All rows of today are found by the lowest id of a time."""
-    assert run({**environment, "DATABASE_URL": url(server)}, "with_psycopg.py") == "1000\n"
+    assert run({**environment, "DATABASE_URL": server.url}, "with_psycopg.py") == "1000\n"
     server.psql("DROP TABLE readings;")
 
 

@@ -1,17 +1,64 @@
 """A program that draws a v7 for each line of its standard input, and prints it or why it got none.
 
-The word of ``main`` is SOCKET. After a line "close", it has neither a lease nor a connection.
+The word of ``main`` is SOCKET. A line that is a name in COMMANDS is another order.
 """
 
 from __future__ import annotations
 
+import os
+import resource
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tests.forks import Program
 from tests.rig import Daemon, until
 from uuidd_client import Client, DaemonUnavailable
+
+
+def close(client: Client) -> str:
+    """Let it have neither a lease nor a connection."""
+    client.close()
+    return "closed"
+
+
+def close_in_a_child(client: Client) -> str:
+    """Fork a child, which closes its copy."""
+    child = os.fork()
+    if not child:
+        client.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    return "closed there"
+
+
+def keep_a_child(_: Client) -> str:
+    """Fork a child that has a copy until this process ends."""
+    read, write = os.pipe()
+    if not os.fork():
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    return "kept"
+
+
+def take_descriptors(client: Client) -> str:
+    """Leave the client one descriptor, draw for a while, and tell whether it has a lease."""
+    # It may open no file later, so it is imported whole now.
+    Client("/nowhere").uuid1()
+    free = os.dup(0)
+    os.close(free)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
+    for _ in range(1000):
+        client.uuid1()
+    return f"leased: {client.stats().leased}"
+
+
+COMMANDS: dict[str, Callable[[Client], str]] = {
+    command.__name__: command
+    for command in (close, close_in_a_child, keep_a_child, take_descriptors)
+}
 
 
 def main(words: list[str]) -> None:
@@ -20,11 +67,7 @@ def main(words: list[str]) -> None:
     with Client(path, fallback=False, max_age=0) as client:
         for line in sys.stdin:
             try:
-                if line == "close\n":
-                    client.close()
-                    said = "closed"
-                else:
-                    said = str(client.uuid7())
+                said = COMMANDS.get(line.rstrip(), Client.uuid7)(client)
             except DaemonUnavailable as error:
                 said = f"refused: {error}"
             sys.stdout.write(f"{said}\n")
@@ -34,7 +77,7 @@ def main(words: list[str]) -> None:
 class Drawer(Program):
     """Such a program at *daemon*."""
 
-    def __init__(self, daemon: Daemon, environment: Mapping[str, str]) -> None:
+    def __init__(self, daemon: Daemon, environment: Mapping[str, str] | None = None) -> None:
         super().__init__(__name__, daemon.socket, environment=environment)
 
     def says(self, line: str = "draw") -> str:

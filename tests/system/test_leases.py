@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.rig import PATIENCE, Connection, Daemon, until
+from tests.rig import Connection, Daemon, until
+from tests.system.drawer import Drawer
 from tests.system.holders import Holder, all_safe, assert_sound, await_leases, holders, leases
 from tests.system.mounts import private_mounts
 from tests.tools import output
@@ -117,88 +117,14 @@ def test_clients_that_are_killed_as_they_draw_leave_their_lanes_to_others(
     assert len({each.span.place for some in drawn for each in some if not each.is_v1}) >= 16
 
 
-SAYS = """
-import os, resource, sys
-from uuidd_client import Client
-
-def say(words):
-    print(words, flush=True)
-    sys.stdin.readline()
-
-# What the client needs is imported now: it may not open a file later.
-Client(socket="/nowhere").uuid1()
-client = Client(socket=sys.argv[1])
-"""
-"""A program that says how far it is, and then goes on when it is told to."""
-
-FORKS = """
-while not client.stats().leased:
-    client.uuid1()
-read, write = os.pipe()
-child = os.fork()
-if not child:
-    client.close()
-    os._exit(0)
-os.waitpid(child, 0)
-say("a child has closed its copy")
-if not os.fork():
-    os.close(write)
-    os.read(read, 1)
-    os._exit(0)
-client.close()
-say("closed, and a child has a copy")
-"""
-
-RECEIVES_NOTHING = """
-free = os.dup(0)
-os.close(free)
-_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
-for _ in range(1000):
-    assert client.uuid1().is_safe.value == 0
-assert not client.stats().leased
-say("done")
-"""
-
-
-class Saying:
-    """A program that is a client of *daemon*; it goes on to its end at the context's end."""
-
-    def __init__(self, program: str, daemon: Daemon) -> None:
-        words = [sys.executable, "-c", SAYS + program, str(daemon.socket)]
-        self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def __enter__(self) -> Saying:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._process.communicate("", timeout=PATIENCE)
-        finally:
-            self._process.kill()
-        assert self._process.wait() == 0
-
-    def said(self) -> str:
-        """Return the next thing that it says."""
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().rstrip()
-
-    def go_on(self) -> None:
-        """Let it go on."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-
-
 def test_a_client_that_is_closed_holds_no_lease_though_its_child_has_a_copy() -> None:
     """A child that closes its copy ends nothing of its parent's."""
-    with Daemon() as daemon, Saying(FORKS, daemon) as program:
-        assert program.said() == "a child has closed its copy"
+    with Daemon() as daemon, Drawer(daemon) as drawer:
+        drawer.draw_from_a_lease(daemon, 0)
+        assert drawer.says("close_in_a_child") == "closed there"
         assert leases(daemon)["out"] == 1
-        program.go_on()
-        assert program.said() == "closed, and a child has a copy"
+        assert drawer.says("keep_a_child") == "kept"
+        assert drawer.says("close") == "closed"
         await_leases(daemon, 0)
 
 
@@ -208,7 +134,7 @@ def test_a_client_that_cannot_receive_the_page_holds_no_lease(tmp_path: Path) ->
         with holders(daemon, tmp_path, 1):
             # So leases are granted by now.
             granted = leases(daemon)["granted"]
-        with Saying(RECEIVES_NOTHING, daemon) as program:
-            assert program.said() == "done"
+        with Drawer(daemon) as drawer:
+            assert drawer.says("take_descriptors") == "leased: False"
             assert leases(daemon)["granted"] == granted + 1
             await_leases(daemon, 0)

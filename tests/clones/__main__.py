@@ -50,9 +50,6 @@ def main() -> int:
     parser.add_argument("modes", nargs="*", metavar="MODE", help=f"{', '.join(DEVICES)}; all")
     parser.add_argument("--turns", type=int, default=80, help="of each clone (default: 80)")
     parser.add_argument("--kernel", type=Path, help="default: Debian's, which is downloaded")
-    parser.add_argument(
-        "--project", type=Path, default=ROOT, help="another checkout, which the machine runs"
-    )
     given = parser.parse_args()
     if unknown := sorted({*given.modes} - {*DEVICES}):
         parser.error(f"no mode is called {', '.join(unknown)}; there are {', '.join(DEVICES)}")
@@ -63,7 +60,7 @@ def main() -> int:
     with TemporaryDirectory() as name:
         folder = Path(name)
         image = given.kernel or kernel.fetched(folder)
-        archive = initramfs.written(given.project, folder)
+        archive = initramfs.written(ROOT, folder)
         well = [
             tried(mode, image, archive, folder / mode, given.turns)
             for mode in given.modes or DEVICES

@@ -4,8 +4,6 @@ Started as ``guest.py PORT SOCKET``, it prints a line for each turn to a serial 
 the turn, whether the daemon had noticed a clone before it began, and the ids of each kind, from the
 client and from the daemon itself. It draws the next ids when the port has sent the line. So while
 the machine is stopped, at most the ids of one turn are drawn and not sent yet.
-
-It uses nothing of the project that versions before the first signal do not have.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ def main(port: str, path: str) -> None:
     ones = {kind: client.factory(kind) for kind in kinds}
     with open(port, "w", encoding="ascii", buffering=1 << 16) as out:
         for number in count():
-            noticed = client.status().get("clones", {}).get("noticed", 0) > 0
+            noticed = client.status()["clones"]["noticed"] > 0
             turn = {
                 "turn": number,
                 "noticed": noticed,

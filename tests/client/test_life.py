@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -317,9 +318,9 @@ def held() -> tuple[int, int, int]:
     """Return how many descriptors, mappings of files, and objects of the client there are."""
     gc.collect()
     files = sum("/" in line for line in Path("/proc/self/maps").read_text().splitlines())
-    types = [type(it) for it in gc.get_objects()]
-    objects = sum(it is memoryview or "uuidd_client" in str(it) for it in types)
-    return len(os.listdir("/proc/self/fd")), files, objects
+    types = Counter(map(type, gc.get_objects()))
+    of_client = (each for each in types if each is memoryview or "uuidd_client" in str(each))
+    return len(os.listdir("/proc/self/fd")), files, sum(types[each] for each in of_client)
 
 
 def kept_by(step: Callable[[], None], count: int) -> tuple[int, int, int]:

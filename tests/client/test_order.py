@@ -536,8 +536,8 @@ def test_who_waits_for_a_thread_of_the_life_before_goes_on_without_it(serve: Ser
     assert offsets("v7", [id for id in found if id.version == 7]) == [100]
 
 
-LONG = 12_000
-"""More ids than the millisecond that passes before has ticks."""
+BETWEEN, LONG = 0.000_1, 1_200
+"""Seconds that pass before a list of so many ids: more than there are ticks in that time."""
 
 
 def made_before(world: World, client: Client, kind: Kind, source: str) -> list[Any]:
@@ -561,13 +561,13 @@ def test_a_long_list_begins_after_what_was_made_before_a_renewal(
         with contextlib.nullcontext() if source == "fallback" else world.server():
             found = made_before(world, client, kind, source)
             client.renew()
-            time.move(0.001)
+            time.move(BETWEEN)
             found += client.make(kind, 1)
             client.renew()
         with world.server() as server:
-            time.move(0.001)
+            time.move(BETWEEN)
             found += client.make(kind, LONG)
-            time.move(0.001)
+            time.move(BETWEEN)
             found += client.make(kind, LONG)
             assert server.asked
     assert rising(kind, found)

@@ -280,7 +280,10 @@ def _after(frozen: bytes, thaw: Thaw) -> Iterator[tuple[object, bytes]]:
     """Return all that may happen in a state, and the state then; raises Repeated, with the move."""
     host = thaw(frozen)
     assert host.freeze() == frozen
-    for move in list(host.moves()):
+    for number, move in enumerate(list(host.moves())):
+        if number:
+            # Also after a move that changed nothing that a state holds.
+            host = thaw(frozen)
         try:
             host.happen(move)
         except OutOfBounds:
@@ -292,8 +295,6 @@ def _after(frozen: bytes, thaw: Thaw) -> Iterator[tuple[object, bytes]]:
             then = host.freeze()
             if then != frozen:
                 yield move, then
-        # Also after a move that changed nothing that a state holds.
-        host = thaw(frozen)
 
 
 def _way(frozen: bytes, came_from: dict[bytes, bytes], thaw: Thaw) -> list[object]:

@@ -466,11 +466,10 @@ async def test_a_greedy_user_leaves_another_its_share(
     is_always_served: bool,
     least: tuple[float, float],
 ) -> None:
-    """Each draws for two seconds, in some tasks that pause between two requests.
+    """Each draws for a second, in some tasks that pause between two requests.
 
-    It gets what is told for a second. Two that want the same get the same, and all that there is.
+    It gets what is told at least. Two that want the same get the same, and all that there is.
     """
-    seconds = 2
     got: Counter[int] = Counter()
 
     async def draw(uid: int, count: int, whole: bool, pause: float) -> None:
@@ -483,17 +482,17 @@ async def test_a_greedy_user_leaves_another_its_share(
                 got[uid] += block.count
             await trio.sleep(pause)
 
-    with trio.move_on_after(seconds):
+    with trio.move_on_after(1):
         async with trio.open_nursery() as nursery:
             for uid, (tasks, *asked) in ((1, greedy), (2, other)):
                 for _ in range(tasks):
                     nursery.start_soon(draw, uid, *asked)
-    assert got[1] >= seconds * least[0]
-    assert got[2] >= seconds * least[1]
+    assert got[1] >= least[0]
+    assert got[2] >= least[1]
     assert not (is_always_served and got[-2])
     if greedy[1:] == other[1:]:
         assert got[1] == pytest.approx(got[2], rel=0.15)
-        assert got[1] + got[2] == pytest.approx(seconds * 150_000_000, rel=0.15)
+        assert got[1] + got[2] == pytest.approx(150_000_000, rel=0.15)
 
 
 async def test_a_user_whose_share_is_used_up_is_told_so(full: Inside) -> None:

@@ -56,6 +56,8 @@ _running_quick = False
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test an extension that was compiled from other sources than these."""
+    # pytest-xdist would begin with the files that have most tests, and not with slow ones.
+    config.option.loadscopereorder = False
     _end_after_a_crash(config)
     if extension.core is not None:
         files = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
@@ -123,12 +125,19 @@ def as_root() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of ``tests/system``, and as ``quick`` what has no mark of a slower tier."""
+    """Mark the tests of ``tests/system``, and as ``quick`` what has no mark of a slower tier.
+
+    Files that have others, or worlds, come first: what runs last should be short, or it runs alone.
+    """
+    slow = set()
     for item in items:
         if _SYSTEM in item.path.parents:
             item.add_marker("system")
         if not any(item.get_closest_marker(name) for name in ("process", "system", "thorough")):
             item.add_marker("quick")
+        if not item.get_closest_marker("quick") or item.get_closest_marker("worlds"):
+            slow.add(item.path)
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,7 @@
-"""Processes that are forked after the first id, as Celery's are: each makes ids of its own."""
+"""Processes that are forked after the first id, as Celery's are: each makes ids of its own.
+
+It needs ``billiard``, which Celery installs.
+"""
 
 import billiard
 

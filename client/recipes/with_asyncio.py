@@ -1,4 +1,7 @@
-"""asyncio: no task waits because another one asks the daemon."""
+"""asyncio: no task waits because another one asks the daemon.
+
+It needs the extra ``async``.
+"""
 
 import asyncio
 

@@ -1,4 +1,7 @@
-"""FastAPI with Pydantic: ids that are made, checked, and described in the OpenAPI schema."""
+"""FastAPI with Pydantic: ids that are made, checked, and described in the OpenAPI schema.
+
+It needs ``fastapi`` and the extra ``pydantic``.
+"""
 
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import JSONResponse

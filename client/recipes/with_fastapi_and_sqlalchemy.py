@@ -1,4 +1,8 @@
-"""FastAPI with async SQLAlchemy: an id is made before its row, and a daemon that hangs is a 503."""
+"""FastAPI with async SQLAlchemy: an id is made before its row, and a daemon that hangs is a 503.
+
+It needs ``fastapi``, ``sqlalchemy[asyncio]``, ``psycopg[binary]``, and the extras ``pydantic`` and
+``async``.
+"""
 
 import os
 from contextlib import asynccontextmanager

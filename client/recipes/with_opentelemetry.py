@@ -1,4 +1,7 @@
-"""OpenTelemetry: trace ids that sort by time."""
+"""OpenTelemetry: trace ids that sort by time.
+
+It needs the extra ``opentelemetry``.
+"""
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider

@@ -1,4 +1,7 @@
-"""psycopg: UUIDs in a column of PostgreSQL's type ``uuid``, many at once, and those of a day."""
+"""psycopg: UUIDs in a column of PostgreSQL's type ``uuid``, many at once, and those of a day.
+
+It needs ``psycopg[binary]``.
+"""
 
 import os
 from datetime import UTC, datetime, timedelta

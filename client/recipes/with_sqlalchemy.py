@@ -1,4 +1,7 @@
-"""SQLAlchemy 2: a v7 as primary key, and a ULID that customers see."""
+"""SQLAlchemy 2: a v7 as primary key, and a ULID that customers see.
+
+It needs ``sqlalchemy``, and for PostgreSQL ``psycopg[binary]``.
+"""
 
 import os
 import uuid

@@ -1,4 +1,7 @@
-"""trio: no task waits because another one asks the daemon."""
+"""trio: no task waits because another one asks the daemon.
+
+It needs ``trio`` and the extra ``async``.
+"""
 
 import trio
 

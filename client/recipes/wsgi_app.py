@@ -1,4 +1,7 @@
-"""A WSGI application that makes an id when it is loaded, and one for each request."""
+"""A WSGI application that makes an id when it is loaded, and one for each request.
+
+With ``preload_app``, all workers of gunicorn have the same ``FIRST``, and no other id in common.
+"""
 
 import os
 

@@ -1,6 +1,6 @@
 """``python -m tests.benchmarks.promises``: try for what the ids of each library can be relied on.
 
-It prints the table that README.md shows, and takes a minute or two. ``trials.py`` has the trials.
+It prints a table, and takes about three minutes. ``trials.py`` has the trials.
 """
 
 from __future__ import annotations

@@ -24,9 +24,17 @@ class Output:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write *text*. Raises OutputError or BrokenPipeError."""
+        """Write *text*, in which what the stream cannot encode is escaped.
+
+        Raises OutputError or BrokenPipeError.
+        """
         with _as_output_error():
-            return self._stream.write(text)
+            try:
+                return self._stream.write(text)
+            except UnicodeEncodeError as error:
+                # Of a path, which may hold any bytes.
+                escaped = text.encode(error.encoding, "backslashreplace")
+                return self._stream.write(escaped.decode(error.encoding))
 
     def flush(self) -> None:
         """Write what is left in the buffer. Raises OutputError or BrokenPipeError."""

@@ -6,6 +6,7 @@ import errno
 import os
 
 from uuidd.core.typed import TYPE_CHECKING, Any
+from uuidd.core.wire import MOST_PATH_BYTES
 
 if TYPE_CHECKING:
     from typing import Self
@@ -46,9 +47,6 @@ SYSTEM_REASONS = {
     errno.ECONNREFUSED: "no_listener",
 }
 """The reasons for which there is no connection, by the error of the system; else ``system``."""
-
-MOST_PATH_BYTES = 107
-"""The longest path of a socket: sockaddr_un has room for 108 bytes, of which the last is zero."""
 
 
 class _Copied(Exception):

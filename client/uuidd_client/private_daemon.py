@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
+
+from uuidd.core.wire import MOST_PATH_BYTES
 
 STARTED = b"uuidd: INFO: started:"
 """What the daemon logs when it is ready."""
@@ -52,6 +55,13 @@ def running(worker: str | None) -> Iterator[PrivateDaemon]:
             f"no temporary folder can be made: {error.strerror}; name one in TMPDIR"
         ) from error
     socket = state.with_name("request")
+    size = len(os.fsencode(socket))
+    if size > MOST_PATH_BYTES:
+        folder.cleanup()
+        raise CannotRun(
+            f"the socket {socket} would have a path of {size} bytes, and at most {MOST_PATH_BYTES}"
+            " are allowed; name a shorter folder in TMPDIR"
+        )
     command = [sys.executable, "-m", "uuidd", "-F", "-P", f"--socket={socket}", f"--state={state}"]
     if worker is not None:
         command.append(f"--worker={worker}")

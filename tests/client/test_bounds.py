@@ -240,7 +240,7 @@ def test_the_seventh_digit_counts_where_the_unit_holds_it(
         (["v7", "-5"], "time is -5; the time of a v7 is from 1970"),
         (["v7", "2022-02-22"], "has no offset from UTC; add Z"),
         (["v7", "2022-02-22T19:22:22"], "has no offset from UTC; add Z"),
-        (["v7", "now"], "'now' is not a time"),
+        (["v7", "now"], "'now' is not a time; it must be like 2022-02-22T19:22:22Z"),
         (["v7", "2022-02-22Z"], "; it must be like 2022-02-22T19:22:22Z, or an integer"),
         (["v7", "2022-02-29T19:22:22Z"], "'2022-02-29T19:22:22Z' is not a time (day is out"),
         (["v7", "2022-02-22T19:22:22+25:00"], "is not a time (offset"),

@@ -100,16 +100,19 @@ def test_without_its_package_listen_names_the_extra(
     assert "install 'uuidd[metrics]'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word", ["9755", ":9755", "127.0.0.1:", "127.0.0.1:65536", "h:1x"])
+@pytest.mark.parametrize(
+    "word", ["9755", ":9755", "127.0.0.1:", "127.0.0.1:65536", "h:1x", "ü..b:9755"]
+)
 def test_what_is_no_address_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["metrics", "--listen", word])
     assert f"{word!r} is not an address and a port" in capsys.readouterr().err
 
 
-def test_a_status_of_another_version_has_no_metrics(tmp_path: Path) -> None:
+def test_a_daemon_of_another_version_counts_as_away(tmp_path: Path) -> None:
+    """So that the alert UuiddSilent fires: all other metrics are missing."""
     with Server(tmp_path / "s", {"version": "99"}), scraped(tmp_path / "s") as served:
-        assert fetched(served.url) == ""
+        assert samples(fetched(served.url)) == {"uuidd_up": 0}
 
 
 def test_without_a_scrape_the_server_does_not_wake_up(tmp_path: Path) -> None:

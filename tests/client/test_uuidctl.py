@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -155,6 +156,23 @@ def test_what_cannot_be_done_is_one_line_with_status_1(
     assert uuidctl(*command.split()) == (1, "", f"uuidctl: {told}\n")
 
 
+@pytest.mark.parametrize("command", ["new", "status", "metrics"])
+def test_a_wrong_fallback_in_the_environment_is_one_line_with_status_1(
+    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("UUIDD_FALLBACK", "no")
+    line = "uuidctl: UUIDD_FALLBACK is 'no'; it must be 0 or 1\n"
+    assert uuidctl(command) == (1, "", line)
+
+
+def test_an_empty_path_of_the_socket_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a variable that is not set: the daemon of the host would answer instead."""
+    with pytest.raises(SystemExit):
+        main(["--socket", "", "status"])
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == "uuidctl: error: argument -s/--socket: the path is empty"
+
+
 @pytest.mark.parametrize(
     ("words", "code"), [("status", 1), ("metrics", 1), ("status --watch", 1), ("status --check", 2)]
 )
@@ -259,6 +277,23 @@ def test_run_says_when_there_is_no_folder_for_it(
     monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
     told = "no temporary folder can be made: No space left on device; name one in TMPDIR"
     assert uuidctl("run", "--", "true") == (1, "", f"uuidctl: {told}\n")
+
+
+def test_run_says_when_its_folder_has_too_long_a_path(
+    monkeypatch: pytest.MonkeyPatch, uuidctl: Uuidctl, tmp_path: Path
+) -> None:
+    """A shorter one is named in TMPDIR: there is no option for it."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    status, out, err = uuidctl("run", "--", "true")
+    assert (status, out) == (1, "")
+    assert re.sub("uuidd-[a-z0-9_]{8}/", "uuidd-RANDOM/", err) == (
+        f"uuidctl: the socket {folder}/uuidd-RANDOM/request would have a path of"
+        f" {len(str(folder)) + 23} bytes, and at most 107 are allowed; name a shorter folder in"
+        " TMPDIR\n"
+    )
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.process

@@ -60,6 +60,19 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
         asking.kill(path)
 
 
+def test_kill_refuses_a_path_that_it_may_not_examine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "stat", failing(errno.EACCES))
+    line = "error calling uuidd daemon at /root/s: Permission denied"
+    assert refusal(asking.kill, Path("/root/s")) == line
+
+
+def test_a_path_that_is_too_long_is_refused_with_its_limit() -> None:
+    path = Path("/", "x" * 107)
+    assert refusal(asking.time_uuids, path, None) == (
+        f"error calling uuidd daemon at {path}: the path has 108 bytes, and a socket's at most 107"
+    )
+
+
 def telling(path: Path, pid: int | str, *, uid: int | None = None) -> AbstractContextManager[None]:
     """Answer with *pid*, on a socket that *uid* made."""
     body = str(pid).encode() + b"\0"

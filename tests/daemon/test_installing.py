@@ -278,7 +278,11 @@ def test_the_command_says_what_it_did_and_what_comes_next(
     wanted.mkdir()
     for name in ("uuidd-keep.path", "uuidd-metrics.service"):
         (wanted / name).symlink_to(tmp_path / FILES[name])
-    assert steps() == "  systemctl daemon-reload\n  systemctl restart uuidd.service\n"
+    assert steps() == (
+        "  systemctl daemon-reload\n"
+        "  systemctl restart uuidd.service\n"
+        "  systemctl try-restart uuidd-metrics.service\n"
+    )
     (tmp_path / FILES["uuidd.socket"]).write_text("an older one\n")
     assert steps() == all_steps
     undone = steps("--undo")

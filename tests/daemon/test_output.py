@@ -57,6 +57,12 @@ def test_a_full_output_is_told_in_a_line(command: list[str], asked: list[str]) -
     assert err == f"{name}: standard output cannot be written: No space left on device\n"
 
 
+def test_what_the_output_cannot_encode_is_escaped(tmp_path: Path) -> None:
+    script = 'PYTHONIOENCODING=utf-8:strict "$@"'
+    told = f"No uuidd at {tmp_path}/\\udcff.\n"
+    assert shell(script, "-k", f"--socket={tmp_path}/\udcff") == (0, told, "")
+
+
 def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
     with Daemon() as daemon:
         asked = ["-r", "-n", "1000000000", f"--socket={daemon.socket}"]

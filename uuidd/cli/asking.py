@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uuidd.core.ids.uuids import to_text
 from uuidd.core.timeline import MAX_BLOCK
-from uuidd.core.wire import libuuid
+from uuidd.core.wire import MOST_PATH_BYTES, libuuid
 from uuidd.core.wire.libuuid import Op
 from uuidd.refused import Refused
 from uuidd.server.peers import peer_pid, peer_uid
@@ -58,8 +58,12 @@ def kill(path: Path) -> int | None:
     Raises Refused, and ends nothing, unless the pid in the answer is that of a uuidd, and of the
     user who made the socket (by the kernel; if root made it, it may be any user's).
     """
-    if not path.exists():
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise _unanswered(path, error) from error
     text, maker_pid, maker = _asked(path, Op.GETPID)
     text = text.rstrip(b"\0")
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
@@ -142,10 +146,17 @@ def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
                 data += more
             return found, peer_pid(sock), peer_uid(sock)
     except OSError as error:
-        cause = error.strerror or error
-        raise Refused(f"error calling uuidd daemon at {path}: {cause}") from error
+        raise _unanswered(path, error) from error
     except libuuid.ProtocolError as error:
         raise Refused(f"what answers at {path} is not a uuidd: {error}") from error
+
+
+def _unanswered(path: Path, error: OSError) -> Refused:
+    size = len(os.fsencode(path))
+    # Python refuses such a path itself, and does not say what is allowed.
+    long = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
+    cause = long if size > MOST_PATH_BYTES else error.strerror or error
+    return Refused(f"error calling uuidd daemon at {path}: {cause}")
 
 
 def _text(uuid: bytes) -> str:

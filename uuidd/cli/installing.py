@@ -76,7 +76,8 @@ NEXT = """Next:
 
 NEXT_AGAIN = """Next:
   systemctl daemon-reload
-  systemctl restart uuidd.service"""
+  systemctl restart uuidd.service
+  systemctl try-restart uuidd-metrics.service"""
 
 WANTED = "etc/systemd/system/multi-user.target.wants"
 """Where ``systemctl enable`` makes the links of OURS_ALONE."""

@@ -13,13 +13,11 @@ from collections.abc import Iterator
 from errno import EACCES
 from pathlib import Path
 
+from uuidd.core.wire import MOST_PATH_BYTES
 from uuidd.privileges import irremovable, lacking
 from uuidd.refused import Refused
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.peers import peer_pid
-
-MAX_PATH = 107
-"""Bytes of a Unix socket's path: sun_path has 108, one for the NUL (unix(7))."""
 
 BACKLOG = 512
 """Connections that the kernel queues while the daemon is busy. They are accepted in order, so a
@@ -145,9 +143,9 @@ def check_listener(path: Path) -> None:
 def _check_path(path: Path) -> bool:
     """Whether there is a socket at *path*. Raises Refused if there cannot be one."""
     size = len(os.fsencode(path))
-    if size > MAX_PATH:
+    if size > MOST_PATH_BYTES:
         raise Refused(
-            f"the socket path {path} has {size} bytes, and at most {MAX_PATH} are allowed;"
+            f"the socket path {path} has {size} bytes, and at most {MOST_PATH_BYTES} are allowed;"
             " name a shorter one with --socket"
         )
     return _is_there(path)

@@ -95,6 +95,13 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
+def _path(text: str) -> str:
+    if not text:
+        # As of a shell's variable that is not set: another daemon than the one meant would answer.
+        raise argparse.ArgumentTypeError("the path is empty")
+    return text
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = _Parser(
@@ -104,6 +111,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "-s",
         "--socket",
+        type=_path,
         metavar="FILE",
         help="the daemon's socket (default: $UUIDD_SOCKET, or /run/uuidd/request if that is not"
         " set)",

@@ -106,9 +106,11 @@ def read(given: str, field: TimeField) -> Time:
     try:
         time = datetime.fromisoformat(given.upper())
     except ValueError as error:
+        # "Invalid isoformat string" would only repeat the text, in upper case.
+        why = "" if "isoformat" in str(error) else f" ({error})"
         raise ValueError(
-            f"{given!r} is not a time ({error}); it must be like 2022-02-22T19:22:22Z, or an"
-            " integer in the kind's unit"
+            f"{given!r} is not a time{why}; it must be like 2022-02-22T19:22:22Z, or an integer in"
+            " the kind's unit"
         ) from error
     if time.tzinfo is None:
         raise ValueError(f"{given!r} has no offset from UTC; add Z, or an offset as +01:00")

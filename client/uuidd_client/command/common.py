@@ -8,8 +8,9 @@ import re
 import sys
 from collections.abc import Iterator
 
+from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.system import SERVICE, given_timeout
+from uuidd_client.system import SERVICE, given_timeout, may_fall_back
 
 TIMEOUT = 1.0
 """Seconds to wait for the daemon where $UUIDD_TIMEOUT does not say: as long as a person does."""
@@ -36,6 +37,17 @@ def timeout() -> float:
     """
     try:
         return given_timeout() or TIMEOUT
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+
+
+def client(socket: str | None, *, fallback: bool = False) -> Client:
+    """Return a client of the daemon at *socket*.
+
+    Raises CommandError if $UUIDD_TIMEOUT or $UUIDD_FALLBACK is wrong.
+    """
+    try:
+        return Client(socket, may_fall_back(fallback), timeout=timeout())
     except ValueError as error:
         raise CommandError(str(error)) from error
 

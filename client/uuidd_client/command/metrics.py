@@ -8,12 +8,12 @@ from itertools import islice
 from typing import Any
 
 from uuidd import installing
-from uuidd_client.client import Client
-from uuidd_client.command.common import CommandError, of_our_version, timeout
+from uuidd_client.command.common import CommandError, client, of_our_version
 
 METRICS = """\
 uuidd_up computed.up
-    Whether the daemon answers: 1 if so, 0 if not. With 0 all other metrics are missing.
+    Whether the daemon answers with a status that has metrics: 1 if so, 0 if not. With 0 all other
+    metrics are missing.
 uuidd_info computed.info.{node}.{node_source}.{version}
     Always 1. The labels name the daemon's version and node.
 uuidd_worker computed.worker.{namespace}
@@ -173,6 +173,11 @@ def add_to(commands: Any) -> None:
 
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
+    try:
+        # What no host can be called, the library of sockets would refuse with a TypeError.
+        host.encode("idna")
+    except UnicodeError:
+        host = ""
     if not (colon and host and port.isascii() and port.isdecimal() and int(port) < 1 << 16):
         raise argparse.ArgumentTypeError(
             f"{text!r} is not an address and a port, such as 127.0.0.1:9755 or [::1]:9755"
@@ -181,10 +186,10 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _do(given: argparse.Namespace) -> int:
-    client = Client(given.socket, fallback=False, timeout=timeout())
+    asked = client(given.socket)
     if given.listen is None:
         with of_our_version():
-            print(text(client.status()), end="")
+            print(text(asked.status()), end="")
         return 0
     try:
         # Not at the start: the other commands need no server.
@@ -193,7 +198,7 @@ def _do(given: argparse.Namespace) -> int:
         raise CommandError(
             f"--listen needs the package prometheus_client; run {installing('metrics')}"
         ) from error
-    serve(client, *given.listen)
+    serve(asked, *given.listen)
     return 0
 
 
@@ -206,7 +211,7 @@ def text(status: dict[str, Any]) -> str:
 
 
 def text_away() -> str:
-    """Return what there is to tell while no daemon answers."""
+    """Return what there is to tell while no daemon answers, or one of another version does."""
     return _text({"computed": {"up": 0}}, islice(_metrics({}), 1))
 
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
-from uuidd_client.client import Client
-from uuidd_client.command.common import CommandError, complain, timeout, whole_number
+from uuidd_client.command.common import CommandError, client, complain, whole_number
 
 if TYPE_CHECKING:
-    from uuidd_client.client import Kind
+    from uuidd_client.client import Client, Kind
 
 NAME_BASED = {"v3": versions.v3, "v5": versions.v5}
 
@@ -76,8 +75,8 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     elif given.namespace is not None or given.name is not None:
         command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
     else:
-        client = Client(given.socket, timeout=timeout())
-        ids = _ids(given.kind, given.count or 1, client)
+        asked = client(given.socket, fallback=True)
+        ids = _ids(given.kind, given.count or 1, asked)
     if given.json:
         print(json.dumps([text for some in ids for text in some]))
     else:
@@ -86,10 +85,10 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     return 0
 
 
-def _ids(kind: Kind, count: int, client: Client) -> Iterator[list[str]]:
+def _ids(kind: Kind, count: int, asked: Client) -> Iterator[list[str]]:
     while count:
         part = min(count, AT_ONCE)
-        yield client.make(kind, part, form="text")
+        yield asked.make(kind, part, form="text")
         count -= part
 
 

@@ -63,11 +63,12 @@ class _Collector:
     def collect(self) -> Iterable[Any]:
         try:
             status = self._client.status()
-        except DaemonUnavailable:
-            return text_string_to_metric_families(metrics.text_away())
-        try:
             with of_our_version():
-                return text_string_to_metric_families(metrics.text(status))
+                told = metrics.text(status)
+        except DaemonUnavailable:
+            told = metrics.text_away()
         except CommandError as error:
+            # As if it was away, or no alert would fire after an upgrade of the daemon alone.
             complain(error)
-            return ()
+            told = metrics.text_away()
+        return text_string_to_metric_families(told)

@@ -12,7 +12,7 @@ from typing import Any
 
 from uuidd_client.client import Client
 from uuidd_client.command import panel
-from uuidd_client.command.common import CommandError, complain, of_our_version, timeout
+from uuidd_client.command.common import CommandError, client, complain, of_our_version
 from uuidd_client.errors import DaemonUnavailable
 
 WATCH_SECONDS = 1.0
@@ -51,22 +51,22 @@ def add_to(commands: Any) -> None:
 def _do(given: argparse.Namespace) -> int:
     if given.check:
         return _check(given)
-    client = Client(given.socket, fallback=False, timeout=timeout())
+    asked = client(given.socket)
     if given.watch:
-        return _watch(client)
-    status = client.status()
+        return _watch(asked)
+    status = asked.status()
     if given.json:
         # A daemon of another version may say what JSON has no form for.
         print(json.dumps(status, indent=2, default=repr, skipkeys=True))
     else:
         time.sleep(GLANCE_SECONDS)
-        print(_panel(client.status(), status, GLANCE_SECONDS))
+        print(_panel(asked.status(), status, GLANCE_SECONDS))
     return 0
 
 
 def _check(given: argparse.Namespace) -> int:
     try:
-        status = Client(given.socket, fallback=False, timeout=timeout()).status()
+        status = client(given.socket).status()
         with of_our_version():
             faults, warnings = list(panel.faults(status)), list(panel.warnings(status))
             about = f"uuidd {status['version']}, pid {status['pid']}"
@@ -77,7 +77,7 @@ def _check(given: argparse.Namespace) -> int:
     return CRITICAL if faults else WARNING if warnings else OK
 
 
-def _watch(client: Client) -> int:
+def _watch(asked: Client) -> int:
     """Draw the status each second, until Ctrl-C; a daemon that is away may come back."""
     begin, end = (_HIDE + _HOME + _CLEAR, _SHOW) if sys.stdout.isatty() else ("", "")
     before: dict[str, Any] | None = None
@@ -87,7 +87,7 @@ def _watch(client: Client) -> int:
         while True:
             at = time.monotonic()
             try:
-                status = client.status()
+                status = asked.status()
             except DaemonUnavailable as unavailable:
                 shown, before = str(unavailable), None
             else:

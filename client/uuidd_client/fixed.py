@@ -15,16 +15,12 @@ from uuidd.core.ids.kinds import KINDS, PLACES, time_fields
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.places import Origin
-from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
+from uuidd.core.ids.times import tick_at
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.notices import Stats
 from uuidd_client.used import Used
-
-_UNIX = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
-_TICKS_PER_MICROSECOND = TICKS_PER_MS // 1000
 
 ANY_TICKS = 3
 """Of so many ticks in a row one holds a Snowflake."""
@@ -38,11 +34,6 @@ def clock_that_was_set() -> int | None:
         # Not time.time_ns: that of freezegun is a float, which is some 100 ns wrong.
         return tick_at(datetime.datetime.now(datetime.UTC))
     return None
-
-
-def tick_at(when: datetime.datetime) -> int:
-    """Return the tick at a time, which has a time zone."""
-    return UNIX_EPOCH + (when - _UNIX) // _MICROSECOND * _TICKS_PER_MICROSECOND
 
 
 class FixedChannel:

@@ -19,6 +19,7 @@ from typing import Any
 import uuidd_client
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.checks import check_bits, shown
+from uuidd.core.ids.times import tick_at
 from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
 from uuidd_client.client import Channels, Client
@@ -59,7 +60,7 @@ def fixed_ids(
     if at.tzinfo is None:
         raise ValueError(f"at is {at}, without a time zone; pass one, such as tzinfo=UTC")
     check_bits("worker", worker, snowflake.WORKER_BITS)
-    new = fixed.FixedChannels(seed, fixed.tick_at(at), worker)
+    new = fixed.FixedChannels(seed, tick_at(at), worker)
     with _exchanged(client or uuidd_client._shared, new) as exchanged:
         yield exchanged
 

@@ -130,6 +130,17 @@ def test_a_time_is_an_instant_or_an_int_in_the_unit_of_the_kind(
     assert tick_of(time, field) == RFC_TICK
 
 
+class Other(datetime):
+    """A datetime that subtracts in a way of its own, as those of pandas and pendulum do."""
+
+    def __sub__(self, other: Any) -> Any:
+        raise OverflowError
+
+
+def test_a_datetime_of_another_library_is_an_instant() -> None:
+    assert tick_of(Other.fromisoformat(RFC_TIME.isoformat()), V1) == RFC_TICK
+
+
 V1_ENDS = "the time of a v1 is from 1582-10-15T00:00:00.0000000Z to 5236-03-31T21:21:00.6846975Z$"
 
 

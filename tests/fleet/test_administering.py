@@ -211,8 +211,13 @@ def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixtu
     fleet.write(17, HELD)
     assert main(["workers", fleet.url]) == 0
     text = capsys.readouterr().out
-    assert "epoch 2015-01-01T00:00:00+00:00; 1023 were never used" in text
+    assert "epoch 2015-01-01T00:00:00.000Z; 1023 were never used" in text
     assert re.search(r"^ +17 +held +in [\d.]+ years .* db1$", text, re.MULTILINE)
+
+
+def test_an_epoch_after_the_year_9999_is_listed(fleet: Fleet) -> None:
+    fleet.made("--epoch 281474976710655")
+    assert "epoch +10889-08-02T05:31:50.655Z; 1024 were never used" in fleet.says("list")
 
 
 def test_a_register_that_cannot_be_read_is_listed(fleet: Fleet, tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.times import text
 from uuidd.fleet.administering import standing
 from uuidd.fleet.record import Found, Meta
 
@@ -31,7 +31,7 @@ def rows(registers: Mapping[int, Found | str], now: int) -> list[dict[str, Any]]
                 "host": record.host,
                 "state": standing(record, now),
                 "reserved": record.reserved,
-                "until": time_of(record.until),
+                "until": text(record.until, TICKS_PER_MS),
                 "until_in": round((record.until - now) / TICKS_PER_SECOND, 1),
                 "written_ago": round((now - record.at) / TICKS_PER_SECOND, 1),
                 "clock_offset": None if offset is None else round(offset, 3),
@@ -54,7 +54,7 @@ def as_table(meta: Meta, rows: list[dict[str, Any]]) -> str:
     free = meta.high - meta.low + 1 - sum(meta.low <= row["number"] <= meta.high for row in rows)
     lines = [
         f"namespace {meta.id}, numbers {meta.low} to {meta.high}, epoch"
-        f" {datetime.fromtimestamp(meta.epoch / 1000, UTC).isoformat()}; {free} were never used"
+        f" {text(UNIX_EPOCH + meta.epoch * TICKS_PER_MS, TICKS_PER_MS)}; {free} were never used"
     ]
     if rows:
         lines.append(
@@ -81,19 +81,11 @@ def _ahead(seconds: float) -> str:
         return "-"
     for unit, length in (("years", 31_557_600.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if size >= 2 * length:
-            text = f"{size / length:.1f} {unit}"
+            span = f"{size / length:.1f} {unit}"
             break
     else:
-        text = f"{size:.0f} s"
-    return f"in {text}" if seconds > 0 else f"{text} ago"
-
-
-def time_of(tick: int) -> str:
-    """Return a tick as a time, UTC; ticks before the year 1 or after 9999 have no other name."""
-    try:
-        return datetime.fromtimestamp(_unix(tick), UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError):
-        return f"tick {tick}"
+        span = f"{size:.0f} s"
+    return f"in {span}" if seconds > 0 else f"{span} ago"
 
 
 def _unix(tick: int) -> float:

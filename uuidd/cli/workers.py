@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from uuidd.cli import arguments
 from uuidd.cli.options import reached
+from uuidd.core.ids import times
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import Address
@@ -149,8 +150,8 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                     else "hosts of a lost namespace may still use them, with a --worker-window of"
                     f" {given.worker_window:.10g}s and a --worker-hold of"
                     f" {given.worker_hold:.10g}s at most, so they begin at"
-                    f" {listing.time_of(until)}; if no host ever had one, make a namespace at"
-                    " another URL with --new"
+                    f" {times.text(until, TICKS_PER_MS)}; if no host ever had one, make a namespace"
+                    " at another URL with --new"
                 )
             case "reserve":
                 await administrator.reserve(given.numbers)
@@ -167,13 +168,13 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                     found,
                     used_until=None if used is None else UNIX_EPOCH + used * TICKS_PER_MS,
                 )
-                return (
-                    f"number {given.number} is free; it begins at {listing.time_of(record.until)}"
-                )
+                begins = times.text(record.until, TICKS_PER_MS)
+                return f"number {given.number} is free; it begins at {begins}"
             case "raise":
                 window = int(given.worker_window * TICKS_PER_SECOND)
                 changed, until = await administrator.raise_all(window, cut_off=given.hosts_cut_off)
-                return f"raised {changed} numbers; none begins before {listing.time_of(until)}"
+                begins = times.text(until, TICKS_PER_MS)
+                return f"raised {changed} numbers; none begins before {begins}"
             case _:
                 meta = await administrator.opened()
                 rows = listing.rows(await engine.all(), now)

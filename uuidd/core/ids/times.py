@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 
 from uuidd.core.ids.checks import shown
@@ -15,7 +15,7 @@ The unit is ticks since 1582-10-15 for v1 and v6, Unix seconds for KSUIDs, and U
 the others, also for Snowflakes of any epoch.
 """
 
-_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+_EPOCH_DAY = date(1582, 10, 15).toordinal()
 _TICKS_PER_DAY = 86_400 * TICKS_PER_SECOND
 _CYCLE = 400
 _CYCLE_DAYS = 146_097
@@ -29,11 +29,7 @@ def tick_of(time: Time, field: TimeField) -> int:
     datetime and for a time outside the field's range.
     """
     if isinstance(time, datetime):
-        if time.utcoffset() is None:
-            raise ValueError(
-                f"time is {time.isoformat()}; it must be an aware datetime (tzinfo is missing)"
-            )
-        tick = (time - _EPOCH) // timedelta(microseconds=1) * 10
+        tick = tick_at(time)
     elif type(time) is int:
         tick = time if field.unit == 1 else UNIX_EPOCH + time * field.unit
     else:
@@ -47,6 +43,19 @@ def tick_of(time: Time, field: TimeField) -> int:
             f" {field.kind} is from {text(field.epoch, field.unit)} to {last}"
         )
     return tick
+
+
+def tick_at(time: datetime) -> int:
+    """Return the tick of an aware datetime. Raises ValueError for a naive one."""
+    offset = time.utcoffset()
+    if offset is None:
+        raise ValueError(
+            f"time is {time.isoformat()}; it must be an aware datetime (tzinfo is missing)"
+        )
+    # Field by field: a subclass, such as that of pandas or pendulum, may subtract in its own way.
+    minutes = ((time.toordinal() - _EPOCH_DAY) * 24 + time.hour) * 60 + time.minute
+    microseconds = (minutes * 60 + time.second) * 1_000_000 + time.microsecond
+    return (microseconds - offset // timedelta(microseconds=1)) * 10
 
 
 def text(tick: int, unit: int = 1) -> str:
@@ -76,7 +85,7 @@ def _digits(unit: int) -> int:
 @lru_cache(maxsize=1024)
 def _day(days: int) -> str:
     cycles, within = divmod(days, _CYCLE_DAYS)
-    found = date(1582, 10, 15) + timedelta(days=within)
+    found = date.fromordinal(_EPOCH_DAY + within)
     year = found.year + cycles * _CYCLE
     sign = "+" if year > 9999 else ""
     return f"{sign}{year:04d}-{found.month:02d}-{found.day:02d}"

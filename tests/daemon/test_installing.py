@@ -209,6 +209,23 @@ def test_a_full_disk_leaves_nothing_half_installed(
     assert everything(tmp_path) == {}
 
 
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EACCES, "Permission denied; run the command as root"),
+        (errno.EROFS, "Read-only file system"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+) -> None:
+    """On a read-only disk not even a file that is not there can be removed."""
+    for name in ("write_text", "unlink"):
+        monkeypatch.setattr(Path, name, failing(number))
+    service = tmp_path / FILES["uuidd.service"]
+    assert refusal(put, tmp_path) == f"{service} cannot be changed: {told}"
+
+
 def test_without_systemd_the_command_says_how_to_start_the_daemon(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -201,7 +201,7 @@ def install(
         for name, path in paths.items():
             with _changing(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                left.callback(_new(path).unlink, missing_ok=True)
+                left.callback(_discard, _new(path))
                 _new(path).write_text(_text(name).replace(BIN, os.fspath(program)))
                 # Whatever the umask: the daemon reads its defaults as a user of its own.
                 _new(path).chmod(0o644)
@@ -219,7 +219,8 @@ def _changing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Refused(f"{path} cannot be changed: {error.strerror}") from error
+        way = "; run the command as root" if isinstance(error, PermissionError) else ""
+        raise Refused(f"{path} cannot be changed: {error.strerror}{way}") from error
 
 
 def _put(name: str, path: Path) -> str:
@@ -266,6 +267,12 @@ def _take(prefix: Path) -> Iterator[str]:
 def _new(path: Path) -> Path:
     """Where the new file is until it is put in place."""
     return path.with_name(path.name + ".new")
+
+
+def _discard(path: Path) -> None:
+    # On a read-only disk this fails even if there is no such file, after a line that says so.
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _saved(path: Path) -> Path:

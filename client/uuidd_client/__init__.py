@@ -21,6 +21,7 @@ import uuid  # noqa: F401  (the functions have annotations of Client, which name
 from collections.abc import Callable
 
 from uuidd import __version__ as __version__
+from uuidd.core.ids.checks import shown
 from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd_client import extension
 from uuidd_client.client import Client
@@ -61,6 +62,13 @@ __all__ = [
 implementation = extension.implementation
 
 _shared = Client()
+
+
+def _client(given: Client | None) -> Client:
+    """Return the client of the module's functions for None. Raises TypeError for anything else."""
+    if not isinstance(given, Client | None):
+        raise TypeError(f"client is {shown(given)}; it must be a Client")
+    return _shared if given is None else given
 
 
 def _function(name: str, draw: _Draw) -> _Draw:

@@ -74,7 +74,7 @@ class AsyncClient:
     """
 
     def __init__(self, client: Client | None = None) -> None:
-        self._client = uuidd_client._shared if client is None else client
+        self._client = uuidd_client._client(client)
         self.uuid1 = self.factory("v1")
         self.uuid6 = self.factory("v6")
         self.uuid7 = self.factory("v7")

@@ -31,7 +31,7 @@ class IdGenerator(id_generator.IdGenerator):
     """
 
     def __init__(self, client: Client | None = None) -> None:
-        used = client or uuidd_client._shared
+        used = uuidd_client._client(client)
         self._trace = used.factory("ulid", "uuid")
         self._span = used.factory("v4", "bytes")
 

@@ -55,13 +55,15 @@ def fixed_ids(
     Raises ValueError if *at* has no time zone, or *worker* is not 0 to 1023. ``status`` raises
     DaemonUnavailable.
     """
+    if type(seed) not in (int, str):
+        raise TypeError(f"seed is {shown(seed)}; it must be an int or a str")
     if not isinstance(at, datetime):
         raise TypeError(f"at is {shown(at)}; it must be a datetime")
     if at.tzinfo is None:
         raise ValueError(f"at is {at}, without a time zone; pass one, such as tzinfo=UTC")
     check_bits("worker", worker, snowflake.WORKER_BITS)
     new = fixed.FixedChannels(seed, tick_at(at), worker)
-    with _exchanged(client or uuidd_client._shared, new) as exchanged:
+    with _exchanged(uuidd_client._client(client), new) as exchanged:
         yield exchanged
 
 
@@ -77,7 +79,7 @@ def private_daemon(
 
     Raises RuntimeError if the daemon does not start; the text says why.
     """
-    used = client or uuidd_client._shared
+    used = uuidd_client._client(client)
     with daemons.running(None if worker is None else str(worker)) as daemon:
         _, fallback, max_age, timeout = used._settings
         there = Client(daemon.socket, fallback, max_age, timeout, _clock=used._clock)

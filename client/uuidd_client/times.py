@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import (
     Any,
@@ -105,8 +105,17 @@ def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | i
     Raises ValueError, naming the field, for a field that the kind does not have, needs or cannot
     hold, and for a time that it cannot hold; TypeError for a value of the wrong type.
     """
+    _check_fields(fields, IdFields)
     made = Template(kind, random_bits, **fields)
     return _TYPES[kind].of_int(made.at(tick_of(time, made.time)))
+
+
+def _check_fields(given: Collection[str], known: type[Fields]) -> None:
+    """Raise TypeError unless all names are those of *known* fields."""
+    for name in given:
+        if name not in known.__annotations__:
+            names = ", ".join(known.__annotations__)
+            raise TypeError(f"{name} is not a field that can be passed here; these are {names}")
 
 
 class Backfill(Generic[Id]):
@@ -147,8 +156,9 @@ class Backfill(Generic[Id]):
     ) -> None:
         # First, because a fork's child would share what is drawn at random here.
         self._life = current()
-        # With a sequence of the caller's, all ids of a time would be the same: this refuses it.
-        self._template = Template(kind, _random, sequence=None, **fields)
+        # With a sequence of the caller's, all ids of a time would be the same.
+        _check_fields(fields, Fields)
+        self._template = Template(kind, _random, **fields)
         self._time = self._template.time
         self._unit = None if unit is None else unit_of(unit, self._time)
         self._slots = kind == "snowflake"
@@ -296,7 +306,7 @@ def sort_key(kind: str, id: UUID | str | int) -> bytes:
     that is not of the kind's type.
     """
     expected = look_up("kind", kind, _TYPES)
-    if not isinstance(id, expected.type):
+    if not isinstance(id, expected.type) or isinstance(id, bool):
         raise TypeError(f"id is {shown(id)}; a {kind} must be a {expected.type.__name__}")
     value = expected.to_int(id)
     if kind == "v1":

@@ -25,7 +25,9 @@ from tests.client.raw import of_child
 from tests.forks import PATIENCE
 from tests.kinds import FORMS, GREGORIAN, KINDS, STEADY, UNLEASED
 from uuidd_client import Client, DaemonUnavailable, TimeOutOfRange, inspect, ulid, uuid7
+from uuidd_client.aio import AsyncClient
 from uuidd_client.notices import Stats
+from uuidd_client.opentelemetry import IdGenerator
 from uuidd_client.testing import DEFAULT_TIME, fixed_ids, private_daemon
 
 if TYPE_CHECKING:
@@ -200,6 +202,30 @@ def test_a_time_that_does_not_fit_is_refused(client: Client) -> None:
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error), fixed_ids(**arguments):
         pass
+
+
+@pytest.mark.parametrize("seed", [None, 1.5, b"x", True])
+def test_a_seed_is_an_integer_or_a_text(seed: Any) -> None:
+    with pytest.raises(TypeError) as refused, fixed_ids(seed):
+        pass
+    assert str(refused.value) == f"seed is {seed!r}; it must be an int or a str"
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda other: AsyncClient(other),
+        lambda other: IdGenerator(other),
+        lambda other: fixed_ids(client=other).__enter__(),
+        lambda other: private_daemon(client=other).__enter__(),
+    ],
+    ids=["AsyncClient", "IdGenerator", "fixed_ids", "private_daemon"],
+)
+def test_what_is_no_client_is_refused(take: Callable[[Any], object]) -> None:
+    """As the path of a socket, which a hasty reader may pass."""
+    with pytest.raises(TypeError) as refused:
+        take("/run/uuidd/request")
+    assert str(refused.value) == "client is '/run/uuidd/request'; it must be a Client"
 
 
 def test_functions_that_were_imported_before_are_fixed() -> None:

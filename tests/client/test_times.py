@@ -160,6 +160,23 @@ def test_a_value_that_does_not_fit_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("call", "name", "fields"),
+    [
+        (times.at_time, "wrker", "clock_seq, node, worker, datacenter, epoch, sequence"),
+        (times.Backfill, "wrker", "clock_seq, node, worker, datacenter, epoch"),
+    ],
+)
+def test_an_unknown_field_is_refused_with_those_that_there_are(
+    call: Callable[..., object], name: str, fields: str
+) -> None:
+    given = () if call is times.Backfill else (RFC_TIME,)
+    with pytest.raises(TypeError) as refused:
+        call("snowflake", *given, **{name: 5})
+    told = f"{name} is not a field that can be passed here; these are {fields}"
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize(
     "call",
     [times.at_time, times.Backfill, times.bounds, times.sort_key],
     ids=lambda it: it.__name__,
@@ -213,6 +230,7 @@ def test_the_key_of_the_others_is_their_bytes(kind: str) -> None:
         ("v1", str(RFC_V1), "a v1 must be a UUID"),
         ("ulid", RFC_V1, "a ulid must be a str"),
         ("snowflake", "5", "a snowflake must be a int"),
+        ("snowflake", True, "a snowflake must be a int"),
     ],
 )
 def test_an_id_of_another_kind_or_type_has_no_key(kind: str, id: Any, refusal: str) -> None:
@@ -516,7 +534,7 @@ def test_a_unit_or_field_that_does_not_fit_is_refused_at_once(
 def test_a_sequence_is_refused() -> None:
     """All ids of one time would be the same."""
     given: Any = {"sequence": 1}
-    with pytest.raises(TypeError, match="'sequence'"):
+    with pytest.raises(TypeError, match=r"^sequence is not a field that can be passed here; "):
         Backfill("flake", **given)
 
 

@@ -234,6 +234,18 @@ async def test_a_claimed_number_is_dropped_and_another_is_claimed() -> None:
         assert block.worker == host.number  # type: ignore[union-attr]
 
 
+async def test_a_claim_without_an_answer_is_dropped_too() -> None:
+    """The copy finds its token in the register as well, and would go on with the number."""
+    engine = Engine(losing=True)
+    host = Host(engine)
+    async with host.running(), host.inside.saving():
+        (claimed,) = engine.kept
+        host.inside.clones.notice("test")
+        engine.losing = False
+        await trio.sleep(10)
+        assert host.number not in (None, claimed)
+
+
 class Slow(Engine):
     """An engine whose writes are done, and answered once *answering* is set, if it holds them."""
 

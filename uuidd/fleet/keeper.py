@@ -33,9 +33,10 @@ Theory of operation
    then the register says how far this host got, so that another one can have the number at once.
    Were the register written first, the next start could go on with a number of another host. If the
    engine does not answer, the claim stays in the state, and the next start goes on with it.
-8. When this machine was cloned, its copy has the same claim and the same token. So the claim is
-   dropped at once, and the coroutine is cancelled, which then claims another number. An answer that
-   has come by then counts for nothing: it would open the fence again.
+8. When this machine was cloned, its copy has the same claim and the same token, also of a claim
+   that is still to be confirmed. So the claim is dropped at once, and the coroutine is cancelled,
+   which then claims another number. An answer that has come by then counts for nothing: it would
+   open the fence again.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class Clones:
     """Renews *timelines*, whose state *saver* saves, and drops what *entropy* has read ahead.
 
     *read* reads the clock. With *go_on*, a worker number that was set by hand is kept. *dropped* is
-    called after a claimed number was dropped, with the time on trio's clock before which no other
-    one is to be claimed. *libuuid_clock_seq* is as in ``Allocator``.
+    called after each renewal, which drops a claimed number, with the time on trio's clock before
+    which no other one is to be claimed. *libuuid_clock_seq* is as in ``Allocator``.
 
     *noticed* counts the signals, *saved* the renewals that were saved, and *last_by* names the last
     signal.
@@ -178,9 +178,9 @@ class Clones:
             self._saved_at = trio.current_time()
             self.saved += 1
             self._saver.begin_again()
-        if claimed:
-            self._dropped(self._saved_at + SPAN if joined else self._saved_at)
-        elif number is not None and fence.number is None:
+        # Also without a claim, for a write that claims one may be under way.
+        self._dropped(self._saved_at + SPAN if joined else self._saved_at)
+        if not claimed and number is not None and fence.number is None:
             fence.why = shared_with_a_clone(number)
             log.error("Snowflakes are refused: %s", fence.why)
         return ended

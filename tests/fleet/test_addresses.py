@@ -69,6 +69,8 @@ def test_a_url_of_a_folder_names_it() -> None:
         ("postgresql://h1/a/b/c", "must name a database, and may name a namespace"),
         ("folder://srv/numbers", "names no folder; write folder:///path/of/folder"),
         ("folder:///", "names no folder"),
+        ("folder:///a%00b", "names no folder"),
+        ("folder:///a%0Ab", "names no folder"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_one_line(url: str, error: str) -> None:
@@ -150,6 +152,8 @@ OURS = only("secret", user="me")
         ("zk://h1/u", only("ca"), 0, "ca is for TLS, and zk:// has none; write zks:// for TLS"),
         ("zks://h1/u", only("cert"), 0, "cert and --worker-key must be given together"),
         ("zk://h1/u", only("secret"), 0, "secret needs the name of its user; add --worker-user"),
+        # libpq would see nothing of what follows, such as the host.
+        ("postgresql://u%00@h1/ids", only(user="u\0"), 0, "user: 'u\\x00' has characters that no"),
         ("folder:///u", only("secret"), 0, "secret is of no use with folder://; leave it out"),
         ("zks://h1/u", only("ca"), 0o600, "ca: {path} holds no certificates: "),
         ("zks://h1/u", only("cert", "key"), 0o600, "cert: {path} and --worker-key {path} are no"),

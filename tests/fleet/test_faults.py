@@ -12,6 +12,7 @@ from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from threading import Timer
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -20,8 +21,9 @@ import trio.testing
 from tests.tools import kept_port
 from uuidd.fleet.address import parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version, opened
+from uuidd.fleet.engines.folder import Folder
 from uuidd.fleet.record import Meta, Record, UnreadableError, register_name
-from uuidd.fleet.registers import Registers, connect, reason
+from uuidd.fleet.registers import Registers, connect
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
 
@@ -133,10 +135,17 @@ async def test_a_host_of_etcd_that_lets_nobody_connect_is_given_up_soon() -> Non
 
 @pytest.mark.parametrize(
     ("error", "line"),
-    [(ValueError("bad\nkey"), "ValueError: bad key"), (TimeoutError(), "TimeoutError")],
+    [
+        (ValueError("bad\nkey"), "ValueError: bad key"),
+        (KeyError("mod_revision"), "KeyError: 'mod_revision'"),
+        (TimeoutError(), "TimeoutError"),
+    ],
 )
-def test_the_reason_of_an_error_is_one_line(error: Exception, line: str) -> None:
-    assert reason(error) == line
+async def test_an_error_of_an_engines_library_is_one_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, line: str
+) -> None:
+    monkeypatch.setattr(Folder, "get", Mock(side_effect=error))
+    assert await asked("folder:///none") == line
 
 
 @pytest.mark.parametrize(
@@ -174,6 +183,18 @@ async def test_the_next_host_is_asked() -> None:
         connect(parse(f"etcd://{bad},{good}/uuidd")) as engine,
     ):
         assert await engine.meta() is None
+
+
+async def test_the_next_host_of_postgresql_is_asked() -> None:
+    """By the same question, for a command asks no other one."""
+    asked_too = []
+
+    async def serve(stream: trio.SocketStream) -> None:
+        asked_too.append(await stream.receive_some())
+
+    async with served(garbage) as bad, served(serve) as good:
+        await asked(f"postgresql://me@{bad},{good}/ids")
+    assert len(asked_too) > 0
 
 
 def sent(data: bytes) -> str:

@@ -114,9 +114,10 @@ def parse(url: str) -> Address:
         raise Refused(f"{shown!r:.200}: nothing can follow the path, such as ? or #")
     engine, port, tls = SCHEMES[scheme]
     if engine == "folder":
-        if netloc or userinfo or not where.strip("/"):
+        path = unquote(f"/{where}")
+        if netloc or userinfo or not where.strip("/") or not path.isprintable():
             raise Refused(f"{shown!r:.200} names no folder; write folder:///path/of/folder")
-        return Address(url, engine, (), unquote(f"/{where}"), tls)
+        return Address(url, engine, (), path, tls)
     query = tuple(parse_qsl(parameters, keep_blank_values=True))
     on_socket = any(name in ("host", "hostaddr", "service") for name, _ in query)
     if not netloc and not on_socket:

@@ -60,7 +60,7 @@ from uuidd.fleet import rules
 from uuidd.fleet.address import Address, Fleet
 from uuidd.fleet.engines import Changed
 from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
-from uuidd.fleet.registers import Freed, Registers, connect, reason
+from uuidd.fleet.registers import Freed, Registers, connect
 from uuidd.fleet.rules import Due
 from uuidd.fleet.standing import Standing
 from uuidd.refused import Refused
@@ -216,7 +216,7 @@ class Keeper:
                 try:
                     found = await self._registers.read(claim.number)
                 except Exception as error:
-                    log.debug("no answer at the stop: %s", reason(error))
+                    log.debug("no answer at the stop: %s", error)
                     return
                 if found is not None and rules.is_ours(found.record, claim):
                     self._release = claim, found
@@ -244,7 +244,7 @@ class Keeper:
             except Changed:
                 why = "its register has changed"
             except Exception as error:
-                why = reason(error)
+                why = str(error)
         if why:
             log.warning("not released: worker=%d (%s)", claim.number, why)
         else:
@@ -273,7 +273,7 @@ class Keeper:
         except Exception as error:
             self._found = None
             self._resume()
-            self.standing.away(reason(error))
+            self.standing.away(str(error))
             pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
             return pause
 

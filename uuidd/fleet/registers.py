@@ -161,7 +161,7 @@ class Registers:
         """Return the engine's answer, which a thread waits for.
 
         A thread that hangs is left alone, and its connection is ended. Until the thread ends no
-        other question can be asked.
+        other question can be asked. An error of an engine's library is no answer either.
         """
         if self._is_remote:
             engines.check_network()
@@ -173,9 +173,12 @@ class Registers:
             except (Away, Changed):
                 # The engine has ended a connection of which it knows that it is of no use.
                 raise
-            except BaseException:
+            except trio.Cancelled:
                 self._engine.close()
                 raise
+            except Exception as error:
+                self._engine.close()
+                raise Away(engines.named(error)) from error
         raise Away(f"no answer within {ATTEMPT_SECONDS:g} s")
 
 
@@ -191,13 +194,6 @@ async def connect(address: Address) -> AsyncIterator[Registers]:
         yield Registers(engine, address)
     finally:
         engine.close()
-
-
-def reason(error: Exception) -> str:
-    """Return as one line why an engine gave no answer; *error* may be one of its library."""
-    if isinstance(error, (Away, UnreadableError)):
-        return str(error)
-    return engines.named(error)
 
 
 def _found(entry: Entry, key: str) -> Found:

@@ -60,7 +60,10 @@ class Entry(NamedTuple):
 
 
 class Engine(Protocol):
-    """Keeps values under keys such as ``/uuidd/prod/meta``. Each question may raise Away."""
+    """Keeps values under keys such as ``/uuidd/prod/meta``.
+
+    Each question may raise Away, or an error of the engine's library: then ``close`` is called.
+    """
 
     def get(self, key: str) -> Entry | None:
         """Return what is kept under *key*, None if nothing is."""
@@ -102,6 +105,8 @@ def check(address: Address, *, unseen: Path | None = None) -> None:
         raise Refused("--worker-secret is of no use with folder://; leave it out")
     if "secret" in files and not address.user:
         raise Refused("--worker-secret needs the name of its user; add --worker-user")
+    if not address.user.isprintable():
+        raise Refused(f"--worker-user: {address.user!r:.80} has characters that no name has")
     hidden = [name for name, path in files.items() if path.parent == unseen]
     for name in of_tls:
         if name not in hidden:

@@ -21,7 +21,6 @@ from uuidd.fleet.engines import (
     Changed,
     Entry,
     Version,
-    named,
     one_line,
     tls_context,
 )
@@ -103,16 +102,16 @@ class Etcd:
         return found
 
     def _ask(self, method: str, body: dict[str, Any], *, repeat: bool) -> dict[str, Any]:
-        """Return a host's answer, and remember the host. Raises Away.
+        """Return a host's answer, and remember the host. Raises Away or HTTPException.
 
         Another host is asked if none has got the question, or if it can be put twice (*repeat*).
         """
         for left in reversed(range(len(self._hosts))):
             try:
                 return self._ask_host(method, body)
-            except Away as away:
+            except (Away, HTTPException) as error:
                 self._hosts.append(self._hosts.pop(0))
-                if not (left and (repeat or isinstance(away, _NotAsked))):
+                if not (left and (repeat or isinstance(error, _NotAsked))):
                     raise
         raise AssertionError("there is a host")
 
@@ -141,7 +140,6 @@ class Etcd:
 
     def _post(self, method: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         host, port = self._hosts[0]
-        name = host_and_port(host, port)
         connection = (
             HTTPConnection(host, port, timeout=CONNECT_SECONDS)
             if self._tls is None
@@ -152,7 +150,7 @@ class Etcd:
             try:
                 connection.connect()
             except OSError as error:
-                raise _NotAsked(f"cannot connect to {name}: {_words(error)}") from error
+                raise _NotAsked(f"cannot connect to {_told(host, port, error)}") from error
             connection.sock.settimeout(HOST_SECONDS)
             headers = {"Content-Type": "application/json"}
             if self._token:
@@ -162,9 +160,7 @@ class Etcd:
             # One that never ends is ended by ``close``.
             data = response.read(MAX_BYTES + 1)
         except OSError as error:
-            raise Away(f"no answer from {name}: {_words(error)}") from error
-        except HTTPException as error:
-            raise Away(named(error)) from error
+            raise Away(f"no answer from {_told(host, port, error)}") from error
         finally:
             connection.close()
         if len(data) > MAX_BYTES:
@@ -178,8 +174,8 @@ class Etcd:
         return response.status, answer
 
 
-def _words(error: OSError) -> str:
-    return one_line(error.strerror or error)
+def _told(host: str, port: int, error: OSError) -> str:
+    return f"{host_and_port(host, port)}: {one_line(error.strerror or error)}"
 
 
 def _message(answer: dict[str, Any]) -> str:

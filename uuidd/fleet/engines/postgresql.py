@@ -20,11 +20,9 @@ from uuidd.fleet.address import Address
 from uuidd.fleet.engines import (
     ATTEMPT_SECONDS,
     HOST_SECONDS,
-    Away,
     Changed,
     Entry,
     Version,
-    named,
     one_line,
 )
 from uuidd.refused import Refused
@@ -45,13 +43,11 @@ _Answer = TypeVar("_Answer")
 
 
 class Postgresql:
-    """The rows at the hosts of *address*; after an error, at the next host."""
+    """The rows at a host of *address*: the first one that serves, and after an error another."""
 
     def __init__(self, address: Address, password: str) -> None:
         self._options = _options(address, password)
-        self._hosts: list[dict[str, Any]] = [
-            {"host": host, "port": port} for host, port in address.hosts
-        ] or [{}]
+        self._hosts = list(address.hosts)
         self._connection: Connection | None = None
         self._asking = False
 
@@ -118,20 +114,23 @@ class Postgresql:
             if self._connection is None:
                 self._connection = self._connect()
             return ask(self._connection)
-        except (psycopg.Error, UnicodeError, OSError) as error:
-            self._hosts.append(self._hosts.pop(0))
+        except Exception:
+            # The next connection begins at another host, for one that hangs takes long.
+            self._hosts = [*self._hosts[1:], *self._hosts[:1]]
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            raise Away(named(error)) from error
+            raise
         finally:
             self._asking = False
 
     def _connect(self) -> Connection:
-        connection = psycopg.connect(
-            # A pooler between two transactions keeps no prepared statements.
-            **{**self._options, **self._hosts[0], "prepare_threshold": None}
-        )
+        options = self._options
+        if self._hosts:
+            hosts, ports = zip(*self._hosts, strict=True)
+            options = {**options, "host": ",".join(hosts), "port": ",".join(map(str, ports))}
+        # A pooler between two transactions keeps no prepared statements.
+        connection = psycopg.connect(**{**options, "prepare_threshold": None})
         # A commit that the server may forget is none.
         connection.execute("SET synchronous_commit = on")
         connection.execute(b"SET statement_timeout = %d" % int(ATTEMPT_SECONDS * 1000))

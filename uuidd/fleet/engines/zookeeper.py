@@ -8,20 +8,13 @@ send it long after.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    BadVersionError,
-    KazooException,
-    NoAuthError,
-    NodeExistsError,
-    NoNodeError,
-)
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
@@ -34,7 +27,6 @@ from uuidd.fleet.engines import (
     Changed,
     Entry,
     Version,
-    named,
     one_line,
 )
 
@@ -74,57 +66,52 @@ class Zookeeper:
 
     def get(self, key: str) -> Entry | None:
         """See ``Engine``."""
-        try:
-            client = self._connected()
+        with self._asked() as client, suppress(NoNodeError):
             # Without it a follower may give an old one.
             client.sync_async(key)
             return _entry(*client.get_async(key).get(timeout=HOST_SECONDS))
-        except NoNodeError:
-            return None
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._away(error) from error
+        return None
 
     def list(self, prefix: str) -> Mapping[str, Entry]:
         """See ``Engine``."""
         folder = prefix.removesuffix("/")
-        client = self._connected()
-        try:
+        with self._asked() as client, suppress(NoNodeError):
             client.sync_async(folder)
             names = client.get_children_async(folder).get(timeout=HOST_SECONDS)
             asked = {f"{prefix}{name}": client.get_async(f"{prefix}{name}") for name in names}
             return {key: _entry(*each.get(timeout=HOST_SECONDS)) for key, each in asked.items()}
-        except NoNodeError:
-            return {}
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._away(error) from error
+        return {}
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
     ) -> Version:
         """See ``Engine``. No node can be made without its folder, which is that of the guard."""
-        client = self._connected()
-        try:
+        with self._asked() as client, suppress(NodeExistsError, BadVersionError, NoNodeError):
             if version is None:
                 made = client.create_async(key, value, makepath=guard is None, include_data=True)
                 _, stat = made.get(timeout=HOST_SECONDS)
-            else:
-                # A ZooKeeper that was restored, and a node made again, count versions anew.
-                there, stat = client.get_async(key).get(timeout=HOST_SECONDS)
-                if _entry(there, stat).version != version:
-                    raise Changed
+                return _entry(value, stat).version
+            # A ZooKeeper that was restored, and a node made again, count versions anew.
+            there, stat = client.get_async(key).get(timeout=HOST_SECONDS)
+            if _entry(there, stat).version == version:
                 written = client.set_async(key, value, stat.version)
-                stat = written.get(timeout=HOST_SECONDS)
-        except (NodeExistsError, BadVersionError, NoNodeError):
-            raise Changed from None
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._away(error) from error
-        return _entry(value, stat).version
+                return _entry(value, written.get(timeout=HOST_SECONDS)).version
+        raise Changed
 
     def close(self) -> None:
-        """See ``Engine``. kazoo's own threads may need seconds to end."""
+        """See ``Engine``. What was asked is not sent later. kazoo's threads may take seconds."""
         client, self._client = self._client, None
         if client is not None:
             Thread(target=_end, args=(client,), daemon=True).start()
+
+    @contextmanager
+    def _asked(self) -> Iterator[KazooClient]:
+        """Give a client with a connection, and say whom ZooKeeper refuses."""
+        try:
+            yield self._connected()
+        except NoAuthError as error:
+            user = f"the user {self._user}" if self._user else "those without a user"
+            raise Away(f"it refuses {user} at {self._path}") from error
 
     def _connected(self) -> KazooClient:
         client = self._client
@@ -140,14 +127,6 @@ class Zookeeper:
             why = f" ({self._last.line})" if self._last.line else ""
             raise Away(f"no connection within {CONNECT_SECONDS:g} s{why}")
         return client
-
-    def _away(self, error: Exception) -> Away:
-        """Return why there is no answer. What was asked is not sent later."""
-        self.close()
-        if isinstance(error, NoAuthError):
-            user = f"the user {self._user}" if self._user else "those without a user"
-            return Away(f"it refuses {user} at {self._path}")
-        return Away(named(error))
 
 
 def _is_connecting(client: KazooClient) -> bool:

@@ -159,7 +159,8 @@ class Keeper:
         self._sooner = 0
         self._retry = RETRY[0]
         self._not_before = -inf
-        self._going, self._life, self._left = trio.CancelScope(), trio.CancelScope(), trio.Event()
+        self._stopping = False
+        self._life, self._left = trio.CancelScope(), trio.Event()
         # Who waits for the fence, and the coroutine while it pauses.
         self._moved, self._pausing = trio.lowlevel.ParkingLot(), trio.lowlevel.ParkingLot()
         self._release: tuple[Claim, Found] | None = None
@@ -173,10 +174,9 @@ class Keeper:
                 trio.open_nursery() as nursery,
             ):
                 nursery.start_soon(self._resume_in_time)
-                with self._going:
-                    while True:
-                        with trio.CancelScope() as self._life:
-                            await self._pause(await self._live())
+                while not self._stopping:
+                    with trio.CancelScope() as self._life:
+                        await self._pause(await self._live())
                 self._left.set()
                 await trio.sleep_forever()
         except Refused as refused:
@@ -208,7 +208,8 @@ class Keeper:
         Call it when nobody is served. The state that is saved next is without the claim then, and
         ``release`` has to follow. A number that another host has is given up in any case.
         """
-        self._going.cancel()
+        self._stopping = True
+        self._life.cancel()
         with trio.move_on_after(STOP_SECONDS):
             await self._left.wait()
             claim = self._fence.claim
@@ -258,9 +259,15 @@ class Keeper:
     # --- the coroutine
 
     async def _live(self) -> float:
-        """Have a number until it is lost, or a question has no answer; return the pause then."""
+        """Have a number until it is lost, or there is none to have; return the pause then."""
         try:
-            meta = await self._namespace()
+            await trio.sleep_until(self._not_before)
+            if withheld := self._timelines.steady.withheld:
+                self.standing.say("claiming", withheld)
+                return UNTRUSTED_SECONDS
+            if (meta := await self._namespace()) is None:
+                self._resume()
+                return LOOK_SECONDS
             if self._fence.claim is None or self._fenced:
                 await self._take(await self._new_claim(meta))
             while (claim := self._fence.claim) is not None and not self._fenced:
@@ -277,30 +284,24 @@ class Keeper:
             pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
             return pause
 
-    async def _namespace(self) -> Meta:
-        """Return the namespace, once there is one that this daemon can be in, at a time to trust.
+    async def _namespace(self) -> Meta | None:
+        """Return the namespace, None if there is none that this daemon can be in.
 
-        A claim of another namespace is left then.
+        A claim of another namespace is left.
         """
-        await trio.sleep_until(self._not_before)
-        while self._timelines.steady.withheld:
-            self.standing.say("claiming", self._timelines.steady.withheld)
-            await self._pause(UNTRUSTED_SECONDS)
-        while True:
-            meta = await self._ask(self._registers.meta())
-            claim = self._fence.claim
-            if meta is None:
-                self.standing.without_namespace(claim)
-            elif meta.epoch != self._timelines.epoch:
-                self._fence.close()
-                self.standing.of_another_epoch(meta.epoch, self._timelines.epoch)
-            else:
-                if claim is not None and claim.namespace != meta.id and not self._fenced:
-                    self._leave(claim)
-                self._meta = meta
-                return meta
-            self._resume()
-            await self._pause(LOOK_SECONDS)
+        meta = await self._ask(self._registers.meta())
+        claim = self._fence.claim
+        if meta is None:
+            self.standing.without_namespace(claim)
+            return None
+        if meta.epoch != self._timelines.epoch:
+            self._fence.close()
+            self.standing.of_another_epoch(meta.epoch, self._timelines.epoch)
+            return None
+        if claim is not None and claim.namespace != meta.id and not self._fenced:
+            self._leave(claim)
+        self._meta = meta
+        return meta
 
     def _leave(self, claim: Claim) -> None:
         """Leave the fleet of *claim*, because the URL names another, or it was made anew."""
@@ -367,21 +368,20 @@ class Keeper:
 
     async def _new_claim(self, meta: Meta) -> Claim:
         """Return a new claim that a write has confirmed, once a number is free."""
-        if (claim := await self._attempted(meta)) is not None:
+        if (claim := await self._attempted()) is not None:
             return claim
         low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
         span = range(low, high + 1)
-        start = self._random.randrange(len(span)) if span else 0
-        numbers = [*span[start:], *span[:start]]
+        numbers = self._random.sample(span, len(span))
         by_hand = await self._by_hand(span)
-        some = self._random.sample(span, min(GUESSES, len(span)))
-        guesses: rules.Candidates = [(number, None) for number in some]
+        guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
         if (claim := await self._claimed(meta, by_hand or guesses)) is not None:
             return claim
         if by_hand:
             raise Changed
-        heard: Freed | None = None
         while True:
+            # Before the look at all registers, so that nothing is missed from there on.
+            heard = await self._ask(self._registers.freed())
             registers = await self._ask(self._registers.all())
             steady = self._steady()
             tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold)
@@ -390,14 +390,11 @@ class Keeper:
             if tried:
                 # Others came first, or the fleet was made anew.
                 raise Changed
-            if heard is not None:
-                due = rules.next_due(registers, numbers, hold=self._hold)
-                self.standing.full(low, high, due)
-                self._retry = RETRY[0]
-                if (claim := await self._waited(meta, span, heard, due)) is not None:
-                    return claim
-            # Before the look at all registers, so that nothing is missed from there on.
-            heard = await self._ask(self._registers.freed())
+            due = rules.next_due(registers, numbers, hold=self._hold)
+            self.standing.full(low, high, due)
+            self._retry = RETRY[0]
+            if (claim := await self._waited(meta, span, heard, due)) is not None:
+                return claim
 
     async def _by_hand(self, span: range) -> rules.Candidates:
         """Return the number that this host was given by hand, if it is reserved or unused."""
@@ -432,13 +429,13 @@ class Keeper:
             if number in span:
                 found = await self._ask(self._registers.read(number))
                 record = None if found is None else found.record
-                if rules.is_free(record, steady=self._steady(), hold=self._hold) and (
+                if rules.free_from(record, hold=self._hold) <= self._steady() and (
                     claim := await self._claimed(meta, [(number, found)])
                 ):
                     return claim
         return None
 
-    async def _attempted(self, meta: Meta) -> Claim | None:
+    async def _attempted(self) -> Claim | None:
         """Return a claim whose write had no answer, once another write has confirmed it."""
         attempt = self._attempt
         if attempt is None:
@@ -450,7 +447,7 @@ class Keeper:
         until = self._steady() + self._window
         written = rules.renewed(found.record, until=until, now=self._read().now)
         self._found = await self._ask(self._registers.write(attempt.number, written, found))
-        return rules.confirmed(meta.id, attempt.number, written, attempt.begin)
+        return rules.confirmed(attempt.namespace, attempt.number, written, attempt.begin)
 
     async def _claimed(self, meta: Meta, tried: rules.Candidates) -> Claim | None:
         """Claim the first number that is still as it was read, None if other hosts came first."""
@@ -492,7 +489,7 @@ class Keeper:
 
     async def _resume_in_time(self) -> None:
         await trio.sleep(RESUME_SECONDS)
-        if not self._going.cancel_called:
+        if not self._stopping:
             self._resume()
 
     def _resume(self) -> None:

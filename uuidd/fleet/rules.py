@@ -19,10 +19,11 @@ The proof is by a search of all that can happen: tests/fleet/claims_world.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline.fence import Claim
+from uuidd.core.timeline.fence import FOREVER, Claim
 from uuidd.fleet.record import Found, Holder, Record
 
 FAR = 60 * TICKS_PER_SECOND
@@ -35,8 +36,7 @@ Candidates = list[tuple[int, Found | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """A *number* that is free at a *tick*, unless its *host* renews it before."""
 
     tick: int
@@ -44,18 +44,17 @@ class Due:
     host: str
 
 
-def is_free(record: Record | None, *, steady: int, hold: int) -> bool:
-    """Whether a number may be claimed by a host that does not have it, at *steady*.
+def free_from(record: Record | None, *, hold: int) -> int:
+    """Return the tick from which a host that does not have a number may claim it.
 
-    That is so for one that nobody has had, that was let go, or whose holder has been silent for
-    *hold* ticks past its *until*. A reserved number is not free, and neither is one whose ticks
-    begin FAR ahead.
+    One that was let go is free unless its ticks begin more than FAR ahead; one that is held, once
+    its holder has been silent for *hold* ticks past its *until*; a reserved one, never.
     """
     if record is None:
-        return True
-    if record.reserved or record.until > steady + FAR:
-        return False
-    return not record.held or record.until + hold < steady
+        return 0
+    if record.reserved:
+        return FOREVER
+    return record.until + (hold + 1 if record.held else -FAR)
 
 
 def claimed(
@@ -97,17 +96,16 @@ def candidates(registers: Listing, numbers: Sequence[int], *, steady: int, hold:
     """Return those of *numbers* that are free, in the order in which to try them.
 
     Those whose ticks a host may use at once come first: those that nobody has had, those that were
-    let go, and those of silent hosts, each in the order of *numbers*, which should begin at a
-    random place. If hosts that start
-    together all tried the lowest one, all but one would have to try again. Those that the host
-    would have to wait for come last, the shortest wait first.
+    let go, and those of silent hosts, each in the order of *numbers*, which should be random: if
+    hosts that start together all tried the lowest one, all but one would have to try again. Those
+    that the host would have to wait for come last, the shortest wait first.
     """
     ranked: list[tuple[tuple[int, int], int, Found | None]] = []
     for place, number in enumerate(numbers):
         found = registers.get(number)
         if found is None:
             ranked.append(((0, place), number, None))
-        elif isinstance(found, Found) and is_free(found.record, steady=steady, hold=hold):
+        elif isinstance(found, Found) and free_from(found.record, hold=hold) <= steady:
             until = found.record.until
             rank = (3, until) if until > steady else (2 if found.record.held else 1, place)
             ranked.append((rank, number, found))
@@ -117,12 +115,9 @@ def candidates(registers: Listing, numbers: Sequence[int], *, steady: int, hold:
 
 def next_due(registers: Listing, numbers: Sequence[int], *, hold: int) -> Due | None:
     """Return the one of *numbers*, all of them taken, that is free first if nobody renews it."""
-    dues = []
-    for number in numbers:
-        found = registers.get(number)
-        if isinstance(found, Found) and not found.record.reserved:
-            record = found.record
-            # One that was let go is left to itself only while its ticks begin too far ahead.
-            due = record.until + (hold + 1 if record.held else -FAR)
-            dues.append(Due(due, number, record.host))
-    return min(dues, key=lambda each: each.tick, default=None)
+    dues = [
+        Due(free_from(found.record, hold=hold), number, found.record.host)
+        for number in numbers
+        if isinstance(found := registers.get(number), Found) and not found.record.reserved
+    ]
+    return min(dues, default=None)

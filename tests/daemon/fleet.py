@@ -5,22 +5,27 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import trio
 
+from tests.core.draws import Draws
 from tests.daemon.fakes import BEGIN, Inside
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
+from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet.address import Address, Fleet, parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Found, Holder, Meta, Record
 from uuidd.fleet.registers import Freed, Registers
+from uuidd.server.assembly import timelines_from
+from uuidd.server.settings import Settings
 
 META = Meta("0123456789abcdef", TWITTER_EPOCH)
 WINDOW, HOLD = 600, 300
@@ -124,6 +129,12 @@ class Engine(Registers):
     def steal(self, number: int, host: str = "thief") -> None:
         """Let another host take a number, whoever has it."""
         self.change(number, claim="f" * 16, host=host)
+
+
+def timelines_of(fleet: Fleet, at: Reading, loaded: State | None = None) -> Timelines:
+    """Return the timelines of a daemon of *fleet* that starts with the state *loaded*."""
+    settings = Settings(None, Path("/none"), fleet=fleet)
+    return timelines_from(loaded, settings, at, machine="here", random=Draws())
 
 
 class Host:

@@ -14,13 +14,11 @@ from typing import NamedTuple
 
 import trio
 
-from tests.daemon.fakes import Inside
+from tests.daemon.fleet import timelines_of
 from tests.fleet.servers import KINDS, Server, running
 from uuidd.clock import Clock
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.steady import Steady
-from uuidd.core.timeline.timelines import Timelines
 from uuidd.fleet.address import Fleet
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Holder, Meta
@@ -48,16 +46,14 @@ class Crowd(NamedTuple):
 
 
 def _keeper(fleet: Fleet, index: int) -> tuple[Keeper, Fence]:
-    clock, fence = Clock(), Fence()
-    at = clock.read()
-    steady = Steady(None, now=at.now, elapsed=at.elapsed)
-    timelines = Timelines(Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH)
+    clock = Clock()
+    timelines = timelines_of(fleet, clock.read())
     keeper = Keeper(
         *(fleet, timelines, clock.read, lambda: None, trio.lowlevel.checkpoint),
         Holder(f"host-{index}"),
         random=Random(index),
     )
-    return keeper, fence
+    return keeper, timelines.fence
 
 
 async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:

@@ -11,17 +11,13 @@ from random import Random
 
 import trio
 
-from tests.daemon.fakes import Inside
-from tests.daemon.fleet import Engine
+from tests.daemon.fleet import Engine, timelines_of
 from tests.fleet.spans import Seen
-from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
 from uuidd.core.timeline.state import State
-from uuidd.core.timeline.steady import Steady
-from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.core.timeline.timelines import Reading
 from uuidd.fleet.address import Fleet, parse
-from uuidd.fleet.fences import begin_fence
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Holder
 
@@ -31,6 +27,8 @@ OFFSETS = (0.0, -4.0, 2.5)
 
 WINDOW, HOLD, REACH = 20, 10, 4
 """In seconds; the last is how far ahead a save reaches."""
+
+FLEET = Fleet(parse("folder:///fleet"), WINDOW, HOLD, *NUMBERS)
 
 TICKS = 10 * TICKS_PER_SECOND
 """In a block, at most, so that few of the past ticks are left out."""
@@ -51,16 +49,10 @@ class Host:
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start as the daemon does, with the state that was saved."""
-        at, loaded = self._read(), self.saved
         self._starts += 1
-        steady = Steady(None if loaded is None else loaded.steady, now=at.now, elapsed=at.elapsed)
-        fence = begin_fence(loaded, None, in_fleet=True)
-        self._timelines = Timelines(
-            Inside().timeline, steady, fence=fence, epoch=TWITTER_EPOCH, epochs={}
-        )
+        self._timelines = timelines_of(FLEET, self._read(), self.saved)
         self._keeper = Keeper(
-            Fleet(parse("folder:///fleet"), WINDOW, HOLD, *NUMBERS),
-            *(self._timelines, self._read, self.save, self._saved),
+            *(FLEET, self._timelines, self._read, self.save, self._saved),
             Holder(self._name),
             connect=self._engine.connected,
             random=Random(self._starts),

@@ -9,8 +9,8 @@ import os
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Generator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire import methods
+from uuidd.core.wire.rpc import Response
 from uuidd.fleet.keeper import Keeper
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.assembly import Assembly, timelines_from
@@ -154,13 +155,15 @@ def no_signal() -> Any:
 class Inside(Assembly):
     """A daemon's parts on a host whose clock, disk and entropy tests move and break.
 
-    *chosen* are settings. The others are as in ``timelines_from`` and ``Assembly``.
+    For *ahead* seconds no request needs a save. *chosen* are settings. The others are as in
+    ``timelines_from`` and ``Assembly``.
     """
 
     def __init__(
         self,
         limits: Limits | None = None,
         *,
+        ahead: float = 0.0,
         own_uid: int = 0,
         lost: bool = False,
         node: Node | None = None,
@@ -213,6 +216,8 @@ class Inside(Assembly):
             log=log,
             sets=sets,
         )
+        if ahead:
+            self.save_ahead(ahead)
 
     def save_ahead(self, seconds: float = 10) -> None:
         """Let a horizon so far ahead be saved, for both timelines, as if that had taken no time."""
@@ -291,13 +296,9 @@ class Inside(Assembly):
             await trio.sleep(every)
         return blocks
 
-    @contextlib.asynccontextmanager
-    async def saving(self) -> AsyncIterator[None]:
+    def saving(self) -> AbstractAsyncContextManager[None]:
         """Let the saver run meanwhile."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.saver.run)
-            yield
-            nursery.cancel_scope.cancel()
+        return meanwhile(self.saver.run)
 
     @contextlib.asynccontextmanager
     async def talking(
@@ -312,12 +313,20 @@ class Inside(Assembly):
             listener.bind("")
             listener.listen()
             acceptor = Acceptor(listener, self.service, self.admission, monotonic)
-            async with Peer(theirs) as peer, trio.open_nursery() as nursery:
-                nursery.start_soon(acceptor.run)
+            async with Peer(theirs) as peer, meanwhile(acceptor.run):
                 await trio.testing.wait_all_tasks_blocked()
                 acceptor.admit(ours, UID)
                 yield peer
-                nursery.cancel_scope.cancel()
+
+
+@contextlib.asynccontextmanager
+async def meanwhile(*tasks: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Let tasks run meanwhile; they are ended as by a crash."""
+    async with trio.open_nursery() as nursery:
+        for task in tasks:
+            nursery.start_soon(task)
+        yield
+        nursery.cancel_scope.cancel()
 
 
 async def awaited(answer: Generator[Pause, None, Result]) -> Result:
@@ -343,20 +352,6 @@ def at_once(answer: Generator[Pause, None, Result]) -> Result:
 
 class MustPause(Exception):
     """An answer has to wait, and has given out nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An rpc response: *error* is None, or ``code: message``."""
-
-    msgid: int
-    error: str | None
-    result: Any
-
-    @property
-    def code(self) -> str:
-        """The error's code; "" when there is no error."""
-        return (self.error or "").partition(": ")[0]
 
 
 class Peer:
@@ -420,7 +415,7 @@ class Peer:
             self.passed += [(fd, data) for fd in array.array("i", payload)]
         return data
 
-    async def reply(self) -> Reply:
+    async def reply(self) -> Response:
         """Return the next rpc response."""
         while True:
             try:
@@ -431,13 +426,13 @@ class Peer:
                 self._unpacker.feed(more)
             else:
                 assert kind == 1
-                return Reply(msgid, error, result)
+                return Response(msgid, error, result)
 
-    async def replies(self, count: int) -> list[Reply]:
+    async def replies(self, count: int) -> list[Response]:
         """Return the next *count* rpc responses."""
         return [await self.reply() for _ in range(count)]
 
-    async def call(self, method: str, *params: Any, msgid: int = 1) -> Reply:
+    async def call(self, method: str, *params: Any, msgid: int = 1) -> Response:
         """Send a request in rpc, and return the response."""
         await self.send(request(method, *params, msgid=msgid))
         return await self.reply()

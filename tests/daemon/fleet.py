@@ -12,7 +12,7 @@ from typing import Any
 import trio
 
 from tests.core.draws import Draws
-from tests.daemon.fakes import BEGIN, Inside
+from tests.daemon.fakes import BEGIN, Inside, meanwhile
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline import SteadyBlock
@@ -194,11 +194,9 @@ class Host:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the host's keeper; it is ended as by a crash."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.keeper.run)
+        async with meanwhile(self.keeper.run):
             await trio.sleep(1)
             yield
-            nursery.cancel_scope.cancel()
 
     async def stop(self, *, saved: bool = True) -> None:
         """Stop in order, as the daemon does."""

@@ -16,7 +16,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, Peer, request
+from tests.daemon.fakes import HOUR, Inside, Peer, meanwhile, request
 from tests.tools import need_root
 from uuidd.core.wire import rpc
 from uuidd.server.acceptor import ACCEPTS, GRACE, GRACE_LOOK, NEW_GRACE
@@ -90,14 +90,12 @@ async def serving(
 
     Unless *spared*, no user but root is trusted.
     """
-    inside = Inside(Limits(**limits), own_uid=os.geteuid() if spared else -1, page=page)
-    inside.save_ahead(2 * HOUR)
+    own_uid = os.geteuid() if spared else -1
+    inside = Inside(Limits(**limits), ahead=2 * HOUR, own_uid=own_uid, page=page)
     with Listener(bars=bars) as listener:
-        async with trio.open_nursery() as nursery:
-            served = Serving(inside, listener)
-            nursery.start_soon(served.run)
+        served = Serving(inside, listener)
+        async with meanwhile(served.run):
             yield served
-            nursery.cancel_scope.cancel()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.daemon.fakes import UID, Inside, Reply, no_signal
+from tests.daemon.fakes import UID, Inside, meanwhile, no_signal
 from tests.tools import failing
 from uuidd import clones
 from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
@@ -326,18 +326,15 @@ class Host:
         log: Callable[[], KernelLog] = no_signal,
     ) -> None:
         self.sets = Sets()
-        self.inside = Inside(vmclock=page, log=log, sets=lambda: self.sets)
-        self.inside.save_ahead()
+        self.inside = Inside(ahead=10, vmclock=page, log=log, sets=lambda: self.sets)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen meanwhile."""
         with self.inside.alarms:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self.inside.alarms.run)
+            async with meanwhile(self.inside.alarms.run):
                 await trio.testing.wait_all_tasks_blocked()
                 yield
-                nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(
@@ -437,6 +434,6 @@ async def test_no_answer_is_of_before_the_clone(
         else:
             monkeypatch.setattr(inside.allocator, "take", taken)
         async with inside.saving(), inside.talking() as peer:
-            reply: Reply = await peer.call("take", "utc", 1)
+            reply = await peer.call("take", "utc", 1)
         assert unpack_block(reply.result).node != before
         assert inside.clones.noticed == 1

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited
+from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited, meanwhile
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS
@@ -39,13 +39,6 @@ NEVER_SAVED = (
 )
 
 
-def started(**how: Any) -> Inside:
-    """An inside that needs no save for ten seconds."""
-    inside = Inside(**how)
-    inside.save_ahead()
-    return inside
-
-
 @pytest.fixture
 async def inside(autojump_clock: MockClock) -> Inside:
     """A daemon's inside, just started."""
@@ -60,7 +53,7 @@ async def full(autojump_clock: MockClock) -> Inside:
 
 def used_up(*, stopped: bool = False) -> Inside:
     """An inside without free ticks for whole blocks. While UTC is *stopped*, none become free."""
-    inside = started()
+    inside = Inside(ahead=10)
     inside.use_up()
     inside.take_steady(MAX_BLOCK)
     if stopped:
@@ -70,7 +63,7 @@ def used_up(*, stopped: bool = False) -> Inside:
 
 def taken_up_to_a_second_ahead() -> Inside:
     """An inside whose lanes are ahead of a UTC that stands still."""
-    inside = started()
+    inside = Inside(ahead=10)
     inside.wall.stop()
     for lane in inside.open.lanes:
         lane.next = inside.wall.now() + TICKS_PER_SECOND
@@ -79,7 +72,7 @@ def taken_up_to_a_second_ahead() -> Inside:
 
 def stepped_back(seconds: float, *, stopped: bool = False, **how: Any) -> Inside:
     """An inside that had given a steady tick when UTC stepped back."""
-    inside = started(**how)
+    inside = Inside(ahead=10, **how)
     inside.take_steady()
     inside.wall.step(-seconds)
     if stopped:
@@ -101,7 +94,7 @@ def stopping() -> Inside:
 
 def without_sync(*, synchronised: bool, max_error: float) -> Inside:
     """An inside that was started with --require-sync 0.5 on a host whose clock is so."""
-    return started(require_sync=0.5, quality=Quality(synchronised, max_error))
+    return Inside(ahead=10, require_sync=0.5, quality=Quality(synchronised, max_error))
 
 
 WITHHELD = "and --require-sync withholds steady after a start until its error is at most 0.5 s"
@@ -535,12 +528,10 @@ async def test_requests_that_have_waited_do_not_count(full: Inside) -> None:
     for _ in range(3):
         with pytest.raises(MustPause):
             at_once(take())
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(awaited, take())
+        async with meanwhile(partial(awaited, take())):
             await trio.testing.wait_all_tasks_blocked()
             with pytest.raises(RefusedError, match="uid 1 has 1 requests waiting"):
                 at_once(take())
-            nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager
 from unittest.mock import Mock
 
 import pytest
 import trio
 
-from tests.daemon.fakes import UID, Inside, MustPause, at_once, awaited
+from tests.daemon.fakes import UID, Inside, MustPause, at_once, awaited, meanwhile
 from tests.daemon.fleet import Engine, Host
 from tests.rig import Daemon
 from uuidd.core.ids.nodes import MULTICAST
@@ -28,24 +26,14 @@ from uuidd.server.saver import FIRST_REACH
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
-def ahead(**chosen: Any) -> Inside:
-    made = Inside(**chosen)
-    made.save_ahead()
-    return made
-
-
 @pytest.fixture
 async def inside() -> Inside:
-    return ahead()
+    return Inside(ahead=10)
 
 
-@asynccontextmanager
-async def running(inside: Inside) -> AsyncIterator[None]:
+def running(inside: Inside) -> AbstractAsyncContextManager[None]:
     """Let the saver run meanwhile, and join the renewals of many alarms."""
-    async with inside.saving(), trio.open_nursery() as nursery:
-        nursery.start_soon(inside.clones.run)
-        yield
-        nursery.cancel_scope.cancel()
+    return meanwhile(inside.saver.run, inside.clones.run)
 
 
 async def test_nothing_is_given_out_before_the_save(inside: Inside) -> None:
@@ -197,7 +185,7 @@ async def test_alarms_do_not_flood_the_log(
 
 
 async def test_a_worker_number_set_by_hand_is_refused() -> None:
-    inside = ahead(worker=5)
+    inside = Inside(worker=5, ahead=10)
     inside.clones.notice("test")
     async with inside.saving():
         with pytest.raises(RefusedError) as refused:
@@ -211,7 +199,7 @@ async def test_a_worker_number_set_by_hand_is_refused() -> None:
 
 
 async def test_a_worker_number_set_by_hand_goes_on_if_that_was_chosen() -> None:
-    inside = ahead(worker=5, go_on_after_clone=True)
+    inside = Inside(worker=5, go_on_after_clone=True, ahead=10)
     inside.clones.notice("test")
     async with inside.saving():
         assert (await inside.take_steady_waiting()).worker == 5

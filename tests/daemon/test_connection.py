@@ -15,7 +15,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, Peer, TickingClock, message, notification, request
+from tests.daemon.fakes import (
+    HOUR,
+    Inside,
+    Peer,
+    TickingClock,
+    meanwhile,
+    message,
+    notification,
+    request,
+)
 from uuidd import version
 from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
@@ -30,9 +39,7 @@ HALF = request("take", "utc", 1)[:-3]
 @pytest.fixture
 async def inside(autojump_clock: MockClock) -> Inside:
     """A daemon's inside with an hour's horizon, so that no save is ever waited for."""
-    inside = Inside()
-    inside.save_ahead(2 * HOUR)
-    return inside
+    return Inside(ahead=2 * HOUR)
 
 
 @pytest.fixture
@@ -220,11 +227,9 @@ async def test_one_byte_a_second_ends_after_five_seconds(
                 await peer.send(bytes([byte]))
                 await trio.sleep(0.99)
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(drip)
+    async with meanwhile(drip):
         assert await peer.rest() == b""
         assert trio.current_time() == begun + 5
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
@@ -281,8 +286,9 @@ async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, peer: Peer,
 
 
 async def test_status_tells_how_the_daemon_does() -> None:
-    inside = Inside(worker=101, epoch=1_420_070_400_000, max_lead=7.5, rollback="wait")
-    inside.save_ahead(2 * HOUR)
+    inside = Inside(
+        worker=101, epoch=1_420_070_400_000, max_lead=7.5, rollback="wait", ahead=2 * HOUR
+    )
     async with inside.talking() as peer:
         await peer.call("take", "utc", 100)
         await peer.call("nonsense")

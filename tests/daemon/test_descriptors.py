@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.daemon.fakes import meanwhile
 from uuidd.server.descriptors import Dropper, WarySocket, bar_descriptors
 
 SIZE = 100
@@ -37,11 +38,9 @@ class Place:
 
     async def until_closed(self) -> None:
         """Let the dropper run until the descriptor that was passed has been closed."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.dropper.run)
+        async with meanwhile(self.dropper.run):
             with trio.fail_after(20):
                 await trio.lowlevel.wait_readable(self.watched)
-            nursery.cancel_scope.cancel()
 
     @property
     def closed(self) -> bool:
@@ -150,10 +149,8 @@ async def test_the_thread_that_may_outlive_a_stop_gets_no_signal(
 
 async def test_after_its_end_the_dropper_leaves_all_to_the_process(place: Place) -> None:
     """A stop waits for no descriptor: none is closed by the thread that stops."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(place.dropper.run)
+    async with meanwhile(place.dropper.run):
         await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
     place.send_descriptor(b"with")
     fd = place.sock.fileno()
     place.sock.close()

@@ -14,7 +14,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from tests.daemon.fakes import Inside
+from tests.daemon.fakes import Inside, meanwhile
 from tests.rig import Daemon
 from uuidd.core.timeline.ring import Opening
 from uuidd.core.wire.methods import RefusedError
@@ -107,11 +107,9 @@ class Told:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Tell of them meanwhile."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.refusals.run)
+        async with meanwhile(self.refusals.run):
             await trio.testing.wait_all_tasks_blocked()
             yield
-            nursery.cancel_scope.cancel()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import trio
 
-from tests.daemon.fakes import UID, awaited
+from tests.daemon.fakes import UID, awaited, meanwhile
 from tests.daemon.fleet import META, NOW, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
@@ -169,9 +169,7 @@ async def test_a_claim_is_renewed_when_half_of_the_window_is_over(engine: Engine
 async def test_hosts_that_started_together_renew_apart(engine: Engine) -> None:
     """So that a fleet does not ask all at once, for ever."""
     hosts = [Host(engine, seed=seed) for seed in range(8)]
-    async with trio.open_nursery() as nursery:
-        for host in hosts:
-            nursery.start_soon(host.keeper.run)
+    async with meanwhile(*(host.keeper.run for host in hosts)):
         await trio.sleep(1)
         first = [host.claim.until for host in hosts]
         await trio.sleep(WINDOW / 2 - WINDOW / SPREAD / 2)
@@ -179,7 +177,6 @@ async def test_hosts_that_started_together_renew_apart(engine: Engine) -> None:
             True,
             False,
         }
-        nursery.cancel_scope.cancel()
 
 
 async def test_an_error_that_nobody_expected_is_one_without_an_answer(engine: Engine) -> None:
@@ -244,8 +241,7 @@ async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
     """R4: up to the stored end. First it waits, for a copy of its state may ask for it too."""
     engine.hanging = True
     host = Host(engine, claim=claim)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(host.keeper.run)
+    async with meanwhile(host.keeper.run):
         await trio.sleep(RESUME_SECONDS - 0.01)
         with pytest.raises(NoNumber):
             host.take()
@@ -253,7 +249,6 @@ async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
             await host.keeper.renewed()
         assert host.take().worker == 17
         assert host.claim.until == claim.until
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_copy_of_a_state_takes_another_number(engine: Engine, claim: Claim) -> None:

@@ -94,8 +94,7 @@ async def test_the_page_comes_with_the_first_lease_of_a_connection(page: Page) -
 
     An earlier client expects it there, and has dropped that of the first reply.
     """
-    inside = Inside(page=page)
-    inside.save_ahead()
+    inside = Inside(page=page, ahead=10)
     async with inside.talking(TickingClock()) as holder:
         await trio.sleep(1)
         await holder.send(request("take", "utc", 1) + request("lease") + request("lease"))
@@ -196,8 +195,7 @@ async def test_a_client_that_is_gone_is_no_fault_of_the_kernels(
 
 
 async def test_a_lease_that_is_taken_back_takes_no_other_reply_with_it(page: Page) -> None:
-    inside = Inside(page=page)
-    inside.save_ahead()
+    inside = Inside(page=page, ahead=10)
     inside.leasing.page = -1
     async with inside.talking(TickingClock()) as holder:
         await holder.send(request("lease") + request("take", "utc", 1))

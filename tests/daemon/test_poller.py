@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import UID, Inside, Peer, TickingClock, request
+from tests.daemon.fakes import UID, Inside, Peer, TickingClock, meanwhile, request
 from uuidd.core.wire import rpc
 from uuidd.server import poller as poller_module
 from uuidd.server.client import Client, Next
@@ -115,10 +115,8 @@ async def place(autojump_clock: MockClock) -> AsyncIterator[Place]:
 @contextlib.asynccontextmanager
 async def serving(place: Place) -> AsyncIterator[Place]:
     """Let a place's poller run meanwhile."""
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(place.poller.run)
+    async with meanwhile(place.poller.run):
         yield place
-        nursery.cancel_scope.cancel()
 
 
 async def until(place: Place, *, gone_on: list[Next] | None = None, ended: int = 0) -> None:
@@ -219,12 +217,10 @@ async def test_tasks_have_a_turn_before_a_client_is_busy_polled() -> None:
 
     async with serving(Place(Inside(), cores=2)) as place, place.parked() as peer:
         place.epolls.on_nothing = lambda: happened.append("nothing")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take_turns)
+        async with meanwhile(take_turns):
             for _ in range(50):
                 await peer.call("make", "v4")
                 happened.append("answered")
-            nursery.cancel_scope.cancel()
     # trio lets tasks run in any order, so this does not happen at each request.
     order = [name for name, _ in itertools.groupby(happened)]
     assert ("nothing", "turn", "nothing") in set(zip(order, order[1:], order[2:], strict=False))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.daemon.fakes import GOOD, HOUR, Inside, awaited, notification
+from tests.daemon.fakes import GOOD, HOUR, Inside, awaited, meanwhile, notification
 from tests.daemon.fleet import WINDOW, Engine, Host
 from tests.daemon.test_acceptor import Listener, Serving
 from uuidd.core.timeline import MAX_BLOCK
@@ -99,17 +99,15 @@ async def looks(place: Path) -> Looks:
 
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(Listener())
-        nursery = await stack.enter_async_context(trio.open_nursery())
         served = Serving(inside, listener)
-        for task in (served.run, inside.saver.run, inside.trust.run, inside.clones.run):
-            nursery.start_soon(task)
+        parts = (served, inside.saver, inside.trust, inside.clones)
+        await stack.enter_async_context(meanwhile(*(part.run for part in parts)))
         look()
         inside.quality = GOOD
         await stack.enter_async_context(host.running())
         await live(inside, engine, host, served, look)
         (place / "s").unlink()
         look()
-        nursery.cancel_scope.cancel()
     reached.close()
     page.close()
     return looks

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.daemon.fakes import GOOD, HOUR, UID, Inside
+from tests.daemon.fakes import GOOD, HOUR, UID, Inside, meanwhile
 from tests.tools import failing
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import NoLease
@@ -41,8 +41,7 @@ def waiting(clock: Quality = UNSYNCHRONISED, **how: Any) -> Inside:
 
 async def test_no_lease_is_granted_while_steady_waits() -> None:
     """Its holder would make steady ids from the same clock."""
-    inside = waiting()
-    inside.save_ahead()
+    inside = waiting(ahead=10)
     with pytest.raises(NoLease, match="withheld"):
         inside.timelines.lease(at=inside.clock.read(), uid=UID)
 
@@ -70,13 +69,11 @@ async def test_steady_begins_when_the_clock_is_good_enough() -> None:
 
 async def test_the_reason_follows_the_clock() -> None:
     inside = waiting()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(inside.trust.run)
+    async with meanwhile(inside.trust.run):
         await trio.sleep(LOOK_SECONDS / 2)
         inside.quality = Quality(synchronised=True, max_error=3.0)
         await trio.sleep(LOOK_SECONDS)
         assert inside.steady.withheld.startswith("the clock may be wrong by 3.000 s, and ")
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_clock_that_gets_worse_later_withholds_nothing() -> None:

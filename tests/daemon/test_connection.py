@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tracemalloc
 import uuid
@@ -201,6 +202,29 @@ async def test_a_caller_that_leaves_has_no_unread_replies(
     await trio.testing.wait_all_tasks_blocked()
     assert inside.service.rpc.requests > 0
     assert inside.service.rpc.refused == {}
+
+
+@pytest.mark.parametrize("leaves", [True, False], ids=["leaves", "reads nothing"])
+async def test_a_request_whose_caller_is_gone_no_longer_counts_as_waiting(
+    inside: Inside, leaves: bool
+) -> None:
+    """It waited behind a reply that was not read. Nobody waits for Python's garbage collector."""
+    inside.use_up()
+    whole = request("take", "utc", 1_000_000, True)
+    gc.disable()
+    try:
+        async with inside.talking(TickingClock(), waiting_per_uid=1) as gone:
+            await gone.send(request("make", "v4", 1000) + whole)
+            await trio.testing.wait_all_tasks_blocked()
+            if leaves:
+                gone.sock.close()
+            await trio.sleep(6)
+        inside.use_up()
+        async with inside.talking() as peer:
+            await peer.send(whole)
+            assert (await peer.reply()).error is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -290,6 +290,7 @@ class Acceptor:
         if client.refusal:
             self._rejected.remove(client)
         else:
+            client.give_up()
             if client.lease is not None:
                 self._service.leasing.release(client)
             if not (client.ended or self._closing) and client.greeted and client.is_unread():

@@ -322,6 +322,15 @@ class Client:
         unread = fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(_INT.size))
         return bool(_INT.unpack(unread)[0] >= LEAST_UNREAD)
 
+    def give_up(self) -> None:
+        """Make no more of the answer that is half made.
+
+        It refers to this client, so else it would count as waiting until Python finds that cycle.
+        """
+        if self._answer is not None:
+            self._answer.close()
+            self._answer = None
+
     def end_reading(self) -> None:
         """Let reading end after what has arrived already."""
         with contextlib.suppress(OSError):

@@ -15,6 +15,17 @@ from uuidd.core.wire.libuuid import Op, ProtocolError, Request
 FIRST = bytes.fromhex("c232ab00941411ecb3c89f6bdeced846")
 """RFC 9562's v1 example."""
 TICK, CLOCK_SEQ, NODE = 0x1EC9414C232AB00, 0x33C8, 0x9F6BDECED846
+BLOCK = Block(TICK, 1, CLOCK_SEQ, NODE)
+
+
+def bulk_time(echo: int) -> bytes:
+    """Return the reply to BULK_TIME_UUID."""
+    return libuuid.time_reply(Request(Op.BULK_TIME_UUID, 1, echo), BLOCK)
+
+
+def bulk_random(found: bytes) -> bytes:
+    """Return the reply to BULK_RANDOM_UUID."""
+    return libuuid.random_reply(Request(Op.BULK_RANDOM_UUID, 1, 1), found)
 
 
 def native(little: str) -> bytes:
@@ -100,31 +111,31 @@ def test_a_request_has_libuuids_bytes(op: Op, count: int, data: bytes) -> None:
 def test_replies_begin_with_their_length() -> None:
     assert libuuid.text_reply("1234") == native("05000000") + b"1234\0"
     assert libuuid.maxop_reply() == native("02000000") + b"\x35\x00"
-    assert libuuid.uuid_reply(FIRST) == native("10000000") + FIRST
+    single = native("10000000") + FIRST
+    assert libuuid.time_reply(Request(Op.TIME_UUID, 1, 1), BLOCK) == single
+    assert libuuid.random_reply(Request(Op.RANDOM_UUID, 1, 1), FIRST) == single
 
 
 @pytest.mark.parametrize(
     ("echo", "sent"), [(10, "0a000000"), (0, "00000000"), (-1, "ffffffff"), (10**6, "40420f00")]
 )
 def test_the_reply_to_bulk_time_echoes_the_count(echo: int, sent: str) -> None:
-    assert libuuid.bulk_time_reply(FIRST, echo) == native("14000000") + FIRST + native(sent)
+    assert bulk_time(echo) == native("14000000") + FIRST + native(sent)
 
 
 def test_the_reply_to_bulk_random_counts_its_uuids() -> None:
-    assert libuuid.bulk_random_reply([bytes(16), FIRST]) == (
+    assert bulk_random(bytes(16) + FIRST) == (
         native("24000000") + native("02000000") + bytes(16) + FIRST
     )
-    assert libuuid.bulk_random_reply([]) == native("04000000") + native("00000000")
+    assert bulk_random(b"") == native("04000000") + native("00000000")
 
 
 REPLIES = [
     pytest.param(libuuid.text_reply("1234"), b"1234\0", id="pid"),
-    pytest.param(libuuid.uuid_reply(FIRST), FIRST, id="uuid"),
-    pytest.param(libuuid.bulk_time_reply(FIRST, 10), FIRST + native("0a000000"), id="bulk time"),
-    pytest.param(libuuid.bulk_random_reply([]), native("00000000"), id="bulk random 0"),
-    pytest.param(
-        libuuid.bulk_random_reply([FIRST] * 63), native("3f000000") + FIRST * 63, id="the longest"
-    ),
+    pytest.param(native("10000000") + FIRST, FIRST, id="uuid"),
+    pytest.param(bulk_time(10), FIRST + native("0a000000"), id="bulk time"),
+    pytest.param(bulk_random(b""), native("00000000"), id="bulk random 0"),
+    pytest.param(bulk_random(FIRST * 63), native("3f000000") + FIRST * 63, id="the longest"),
     pytest.param(native("00000000"), b"", id="empty"),
 ]
 
@@ -144,7 +155,7 @@ def test_a_length_that_no_reply_has_is_refused(size: str) -> None:
 
 @pytest.mark.parametrize(("echo", "count"), [(10, 10), (1, 1), (0, 1), (-1, 1)])
 def test_a_bulk_time_reply_reserves_its_block(echo: int, count: int) -> None:
-    body = libuuid.unpack_body(libuuid.bulk_time_reply(FIRST, echo))
+    body = libuuid.unpack_body(bulk_time(echo))
     assert body is not None
     assert libuuid.unpack_block(body) == Block(TICK, count, CLOCK_SEQ, NODE)
 
@@ -169,7 +180,7 @@ def test_another_body_reserves_nothing(body: bytes) -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 63])
 def test_random_uuids_are_16_bytes_each(count: int) -> None:
     uuids = [bytes([number]) * 16 for number in range(count)]
-    body = libuuid.unpack_body(libuuid.bulk_random_reply(uuids))
+    body = libuuid.unpack_body(bulk_random(b"".join(uuids)))
     assert body is not None
     assert libuuid.random_uuids(body) == uuids
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from struct import pack
 
 import pytest
 
@@ -21,7 +22,6 @@ from tests.daemon.test_listeners import connects
 from tests.rig import PATIENCE, until
 from tests.tools import failing, need, need_root, need_their_uuidd, refusal
 from uuidd.cli import asking
-from uuidd.core.wire import libuuid
 from uuidd.refused import Refused
 
 NOBODY = 65534
@@ -193,7 +193,7 @@ def test_kill_ends_util_linuxs_own_daemon(path: Path) -> None:
         (bytes(4), asking.time_uuids, "0 bytes, and a UUID has 16"),
         (b"\xff\xff\xff\x7f", asking.time_uuids, "is not a uuidd"),
         (
-            libuuid.bulk_random_reply([]),
+            pack("=ii", 4, 0),
             lambda path, _: list(asking.random_uuids(path, 5)),
             "answered without UUIDs",
         ),

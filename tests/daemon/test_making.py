@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -11,7 +13,7 @@ from uuidd.core.ids import snowflake
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.wire import methods
 from uuidd.server.fairness import Pause
-from uuidd.server.making import PIECES, Maker
+from uuidd.server.making import PIECES, make
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -25,16 +27,16 @@ milliseconds, of a second, and of the low 32 bits of a tick."""
 @pytest.fixture
 async def inside(autojump_clock: MockClock) -> Inside:
     """A daemon's inside with a worker number and a far horizon."""
-    inside = Inside(worker=WORKER)
-    inside.save_ahead(HOUR)
-    return inside
+    return Inside(worker=WORKER, ahead=HOUR)
 
 
-def maker(inside: Inside) -> Maker:
-    return Maker(inside.allocator, inside.entropy)
+def making(inside: Inside, kind: str, count: int) -> Generator[Pause, None, list[str]]:
+    """Return the answer to ``make``, before anything of it is done."""
+    call = methods.Make(kind, count, True)
+    return make(call, inside.allocator, inside.entropy, uid=UID)
 
 
-async def make(inside: Inside, kind: str, count: int) -> list[str]:
+async def made(inside: Inside, kind: str, count: int) -> list[str]:
     """Return the reply to ``make``."""
     async with inside.talking() as peer:
         reply = await peer.call("make", kind, count)
@@ -51,7 +53,7 @@ async def test_make_gives_exactly_so_many_ids(kind: str, at: float, inside: Insi
     found: list[str] = []
     for count in (1, 2, 999, 1000):
         before = inside.service.rpc.ids
-        more = await make(inside, kind, count)
+        more = await made(inside, kind, count)
         assert {type(text) for text in more} == {str}
         assert len(more) == count == inside.service.rpc.ids - before
         found += more
@@ -65,7 +67,7 @@ async def test_make_gives_exactly_so_many_ids(kind: str, at: float, inside: Insi
 async def test_made_ids_are_of_now(kind: str, at: float, inside: Inside) -> None:
     await trio.sleep(at)
     now = BEGIN + trio.current_time()
-    texts = await make(inside, kind, 1000)
+    texts = await made(inside, kind, 1000)
     found = [(kinds.tick(kind, text) - UNIX) / SECOND for text in texts]
     # A float of so many seconds is good to a quarter of a microsecond.
     assert all(now - 2442e-7 < time + 5e-7 and time < now + 5e-7 for time in found)
@@ -81,9 +83,9 @@ async def test_a_make_takes_no_more_ticks_than_it_needs(inside: Inside) -> None:
     for kind, ticks in (("v7", 1000), ("flake", 1000), ("snowflake", 2442)):
         before = inside.steady.next
         await trio.sleep(1)
-        await make(inside, kind, 1000)
+        await made(inside, kind, 1000)
         assert inside.steady.next - 1 == inside.wall.now()
-        await make(inside, kind, 1000)
+        await made(inside, kind, 1000)
         assert inside.steady.next - 1 == inside.wall.now()
         assert inside.wall.now() - before > ticks
     assert methods.MAX_MAKE == 1000
@@ -91,7 +93,7 @@ async def test_a_make_takes_no_more_ticks_than_it_needs(inside: Inside) -> None:
 
 async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside: Inside) -> None:
     await trio.sleep(1.0003)
-    found = await make(inside, "snowflake", 1000)
+    found = await made(inside, "snowflake", 1000)
     assert {kinds.fields("snowflake", text)["worker"] for text in found} == {WORKER}
     places = [kinds.place("snowflake", text) for text in found]
     assert places == list(range(places[0], places[0] + 1000))
@@ -102,7 +104,7 @@ async def test_snowflakes_have_the_worker_number_and_fill_slot_after_slot(inside
 async def test_others_have_their_turn_between_the_pieces_of_a_make(inside: Inside) -> None:
     """A thousand in base 62 take milliseconds, but no other client waits for as long."""
     await trio.sleep(1)
-    pauses = list(maker(inside).make(methods.Make("ksuid", 1000, True), uid=UID))
+    pauses = list(making(inside, "ksuid", 1000))
     assert pauses == [None] * len(pauses)
     assert len(pauses) >= 1000 / PIECES["ksuid"]
 
@@ -112,12 +114,12 @@ async def test_a_make_has_its_turn_before_it_takes_ticks_and_after_it_has_waited
 ) -> None:
     """So no tick waits for a turn, and no id is made in the time of others."""
     before = inside.steady.next
-    many = maker(inside).make(methods.Make("ksuid", 1000, True), uid=UID)
+    many = making(inside, "ksuid", 1000)
     assert next(many) is None
     assert inside.steady.next == before
     many.close()
     inside.use_up()
-    few = maker(inside).make(methods.Make("v1", 1000, True), uid=UID)
+    few = making(inside, "v1", 1000)
     pauses: list[Pause] = []
     while pauses[-1:] != [None]:
         pauses.append(next(few))
@@ -128,8 +130,7 @@ async def test_a_make_has_its_turn_before_it_takes_ticks_and_after_it_has_waited
 
 
 async def test_snowflakes_need_a_worker_number() -> None:
-    inside = Inside()
-    inside.save_ahead(HOUR)
+    inside = Inside(ahead=HOUR)
     before = inside.steady.next, inside.lanes
     async with inside.talking() as peer:
         reply = await peer.call("make", "snowflake", 10)

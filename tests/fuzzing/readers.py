@@ -106,7 +106,7 @@ def calls(data: bytes) -> str:
             assert kind in KINDS, "a kind is a known one"
             assert type(count) is int, "a make is in range"
             assert 1 <= count <= methods.MAX_MAKE, "a make is in range"
-    return call.value if isinstance(call, methods.Bare) else type(call).__name__
+    return call if isinstance(call, str) else type(call).__name__
 
 
 def responses(data: bytes) -> str:
@@ -178,7 +178,8 @@ def replies(data: bytes) -> str:
         block = libuuid.unpack_block(body)
     except ProtocolError:
         return "uuids"
-    assert libuuid.time_uuid(block) == body[:16], "a block begins with the UUID of its reply"
+    single = libuuid.time_reply(libuuid.Request(Op.TIME_UUID, 1, 1), block)
+    assert single[4:] == body[:16], "a block begins with the UUID of its reply"
     return "Block"
 
 

@@ -175,7 +175,5 @@ class Assembly:
         ended = 0
         if nanoseconds < 0:
             ended = self.timelines.step_back(-nanoseconds // 100, at=self.clock.read())
-        events.step(nanoseconds)
-        if ended:
-            events.leases_ended(ended)
+        events.step(nanoseconds, ended)
         self.alarms.stepped(nanoseconds)

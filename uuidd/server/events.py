@@ -58,15 +58,12 @@ MOST_FALLBACK_IDS = (1 << 53) - 1
 log = logging.getLogger("uuidd")
 
 
-def step(nanoseconds: int) -> None:
-    """Log a step of UTC by *nanoseconds*, negative for back."""
+def step(nanoseconds: int, leases_ended: int = 0) -> None:
+    """Log a step of UTC by *nanoseconds*, negative for back, and how many leases it ended."""
     direction = "back" if nanoseconds < 0 else "forward"
     log.warning("UTC was set %s by %.3f s", direction, abs(nanoseconds) / 1e9)
-
-
-def leases_ended(count: int) -> None:
-    """Log that so many leases were ended after a step of UTC."""
-    log.info("%s ended, because UTC was set back", counted(count, "lease"))
+    if leases_ended:
+        log.info("%s ended, because UTC was set back", counted(leases_ended, "lease"))
 
 
 def unpassed(error: OSError) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 from uuidd.core.ids.kinds import KINDS, PLACES
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.places import Origin
-from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.wire.methods import MAX_MAKE, Make, RefusedError
 from uuidd.server.allocator import Allocator
 from uuidd.server.entropy import Entropy
@@ -18,51 +17,34 @@ PIECES = {"flake": 40, "ksuid": 40}
 Those in base 62 take microseconds each; of all other kinds, one request may ask for about that."""
 
 
-class Maker:
-    """Makes ids from ticks of *allocator* and random bits of *entropy*."""
+def make(
+    call: Make, allocator: Allocator, entropy: Entropy, *, uid: int
+) -> Generator[Pause, None, list[str]]:
+    """Return ids as text, however many, from ticks of *allocator* and random bytes of *entropy*.
 
-    def __init__(self, allocator: Allocator, entropy: Entropy) -> None:
-        self._allocator = allocator
-        self._entropy = entropy
-
-    def make(self, call: Make, *, uid: int) -> Generator[Pause, None, list[str]]:
-        """Return the ids as text, however many; it waits as ``Allocator.take`` does.
-
-        Too many for one go are made in turns of the user's own, and no tick is taken before the
-        first of these. Raises RefusedError.
-        """
-        most = PIECES.get(call.kind, MAX_MAKE)
-        if call.count > most:
+    It waits as ``Allocator.take`` does. Too many for one go are made in turns of the user's own,
+    and no tick is taken before the first of these. Raises RefusedError.
+    """
+    most = PIECES.get(call.kind, MAX_MAKE)
+    places = PLACES[call.kind]
+    in_pieces = call.count > most
+    if in_pieces:
+        yield None
+    place, origin, timeline = 0, Origin(0), KINDS[call.kind].timeline
+    if timeline:
+        ticks = places.ticks(call.count)
+        block = yield from allocator.take(timeline, ticks, True, call.wait, uid=uid, in_turn=True)
+        place, _ = places.places(block.first, block.count)
+        origin = block.origin
+    ids: list[str] = []
+    while left := call.count - len(ids):
+        if ids and in_pieces:
             yield None
-        block, timeline = None, KINDS[call.kind].timeline
-        if timeline:
-            ticks = PLACES[call.kind].ticks(call.count)
-            block = yield from self._allocator.take(
-                timeline, ticks, True, call.wait, uid=uid, in_turn=True
-            )
-        ids: list[str] = []
-        for piece in self._pieces(call, block, most):
-            if ids and call.count > most:
-                yield None
-            ids += piece
-        return ids
-
-    def _pieces(
-        self, call: Make, block: Block | SteadyBlock | None, most: int
-    ) -> Iterator[list[str]]:
-        places, random = PLACES[call.kind], self._entropy.take
-        draw = LAYOUTS[call.kind]["text"]
-        place, origin, left = 0, Origin(0), call.count
-        if block is not None:
-            place, _ = places.places(block.first, block.count)
-            origin = block.origin
-        while left:
-            part = min(left, most, places.room(place))
-            try:
-                piece = list(draw(place, part, origin, random))
-            except ValueError as error:
-                # The time field of the kind is full, many years from now.
-                raise RefusedError("unavailable", f"no {call.kind} can be made: {error}") from error
-            yield piece
-            place += part
-            left -= part
+        part = min(left, most, places.room(place))
+        try:
+            ids += LAYOUTS[call.kind]["text"](place, part, origin, entropy.take)
+        except ValueError as error:
+            # The time field of the kind is full, many years from now.
+            raise RefusedError("unavailable", f"no {call.kind} can be made: {error}") from error
+        place += part
+    return ids

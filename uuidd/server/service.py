@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any
 
-from uuidd.core.ids import versions
-from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.ids.layouts import v4
+from uuidd.core.ids.places import Origin
+from uuidd.core.timeline import Block
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
-from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, Bare, Make, RefusedError, Take
+from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.client import Client
 from uuidd.server.clones import Clones
@@ -18,7 +19,7 @@ from uuidd.server.entropy import Entropy
 from uuidd.server.events import FallbackTally, Tally
 from uuidd.server.fairness import Answer
 from uuidd.server.leasing import Leasing
-from uuidd.server.making import Maker
+from uuidd.server.making import make
 from uuidd.server.settings import Limits
 
 
@@ -47,7 +48,6 @@ class Service:
     ) -> None:
         self._allocator = allocator
         self._entropy = entropy
-        self._maker = Maker(allocator, entropy)
         self._status = status
         self._clones = clones
         self._trusted = trusted
@@ -85,15 +85,15 @@ class Service:
                     ids = block.count
                     result = methods.pack_block(block, self.leasing.leases.epoch)
                 elif type(call) is Make:
-                    result = yield from self._maker.make(call, uid=client.uid)
+                    result = yield from make(call, self._allocator, self._entropy, uid=client.uid)
                     ids = len(result)
-                elif call is Bare.LEASE:
+                elif call == "lease":
                     is_lease = not client.has_page
                     if is_lease and client.unsent:
                         # The page goes with the first byte that is sent.
                         yield None
                     result = methods.pack_lease((yield from self.leasing.grant(client)))
-                elif call is Bare.RENEW:
+                elif call == "renew":
                     self._check_permitted(client.uid)
                     result = (yield from self._clones.renew())._asdict()
                 else:
@@ -120,13 +120,12 @@ class Service:
             if op in _TIME:
                 try:
                     block = yield from self._allocator.take("utc", ids, True, uid=client.uid)
-                    reply = _time_reply(ask, block)
+                    assert isinstance(block, Block)  # noqa: S101  (of utc; for the type checker)
+                    reply = libuuid.time_reply(ask, block)
                 except RefusedError as refused:
                     code = refused.code
             elif op in _RANDOM:
-                found = [self._random_uuid() for _ in range(ids)]
-                single = op is Op.RANDOM_UUID
-                reply = libuuid.uuid_reply(found[0]) if single else libuuid.bulk_random_reply(found)
+                reply = libuuid.random_reply(ask, v4(0, ids, Origin(0), self._entropy.take))
             else:
                 ids, own = 0, op is Op.GETPID
                 reply = libuuid.text_reply(str(os.getpid())) if own else libuuid.maxop_reply()
@@ -150,17 +149,6 @@ class Service:
             own = [f"uid {each}, which the daemon runs as" for each in self._trusted if each]
             users = " and ".join(["root", *own])
             raise RefusedError("not_permitted", f"renew is for {users}, and this is uid {uid}")
-
-    def _random_uuid(self) -> bytes:
-        return versions.v4(self._entropy.bits(versions.V4_RANDOM_BITS)).to_bytes(16, "big")
-
-
-def _time_reply(ask: libuuid.Request, block: Block | SteadyBlock) -> bytes:
-    assert isinstance(block, Block)  # noqa: S101  (blocks of utc are; for the type checker)
-    first = libuuid.time_uuid(block)
-    if ask.op is Op.TIME_UUID:
-        return libuuid.uuid_reply(first)
-    return libuuid.bulk_time_reply(first, ask.echo)
 
 
 _IN_USE, _FALLBACK_IDS = ((name, name.encode()) for name in (IN_USE, FALLBACK_IDS))

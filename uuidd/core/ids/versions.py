@@ -30,8 +30,6 @@ NAMESPACES = {
 }
 """The namespaces of v3 and v5 that have names (RFC 9562, 6.6)."""
 
-V4_RANDOM_BITS = 122
-
 
 class GregorianFields(NamedTuple):
     """The fields of a v1 or v6. The tick counts from 1582-10-15, as the Gregorian calendar does."""
@@ -128,10 +126,3 @@ def namespace(text: str) -> int:
         raise ValueError(
             f"namespace is {text!r}; it must be a UUID or one of {', '.join(NAMESPACES)}"
         ) from None
-
-
-def v4(random: int) -> int:
-    """Return the 128 bits of the v4 UUID of 122 random bits, highest first (RFC 9562, 5.4)."""
-    check_bits("random", random, V4_RANDOM_BITS)
-    high, middle, low = random >> 74, random >> 62 & 0xFFF, random & (1 << 62) - 1
-    return uuids.stamp(high << 80 | middle << 64 | low, 4)

@@ -89,24 +89,22 @@ def maxop_reply() -> bytes:
     return text_reply(str(int(Op.BULK_RANDOM_UUID)))
 
 
-def uuid_reply(uuid: bytes) -> bytes:
-    """Return the reply to TIME_UUID and RANDOM_UUID."""
-    return _sized(uuid)
+def time_reply(ask: Request, block: Block) -> bytes:
+    """Return the reply to TIME_UUID or BULK_TIME_UUID: the first v1 UUID of *block*.
+
+    A bulk op also gets its count, as the caller sent it.
+    """
+    first = versions.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
+    return _TIME_REPLY.pack(20, first, ask.echo) if ask.op in _BULK else _sized(first)
 
 
-def bulk_time_reply(first: bytes, echo: int) -> bytes:
-    """Return the reply to BULK_TIME_UUID: the first UUID, and the count as the caller sent it."""
-    return _TIME_REPLY.pack(20, first, echo)
+def random_reply(ask: Request, found: bytes | bytearray) -> bytes:
+    """Return the reply to RANDOM_UUID or BULK_RANDOM_UUID: UUIDs, of 16 bytes each.
 
-
-def bulk_random_reply(found: list[bytes]) -> bytes:
-    """Return the reply to BULK_RANDOM_UUID."""
-    return _sized(_INT.pack(len(found)) + b"".join(found))
-
-
-def time_uuid(block: Block) -> bytes:
-    """Return the 16 bytes of the first v1 UUID of *block*."""
-    return versions.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
+    A bulk op also gets their number.
+    """
+    number = _INT.pack(len(found) // 16) if ask.op in _BULK else b""
+    return _sized(number + found)
 
 
 def unpack_body(data: bytes) -> bytes | None:

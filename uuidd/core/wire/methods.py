@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import Enum
 from math import ceil
 
 from uuidd.core.ids.kinds import KINDS
@@ -77,27 +76,12 @@ class Make(NamedTuple):
     wait: bool
 
 
-class Bare(Enum):
-    """The calls without params, by their methods."""
-
-    STATUS = "status"
-    """Return the daemon's status."""
-
-    LEASE = "lease"
-    """Lease a lane to the connection that the request came over."""
-
-    RENEW = "renew"
-    """Share nothing any longer with a copy of this machine."""
-
-
-_BARE = {each.value: each for each in Bare}
-
-
-def parse(method: Any, params: Any) -> Take | Make | Bare:
+def parse(method: Any, params: Any) -> Take | Make | str:
     """Return the call that a method and its params, as they were unpacked, stand for.
 
-    Bytes that are UTF-8 count as text, because some clients send text so. Raises RefusedError,
-    which names the param, its value, and its range or the known names.
+    That is the method itself if it takes no params: ``lease``, ``renew`` or ``status``. Bytes that
+    are UTF-8 count as text, because some clients send text so. Raises RefusedError, which names the
+    param, its value, and its range or the known names.
     """
     if type(method) is bytes:
         method = _text(method)
@@ -118,10 +102,10 @@ def parse(method: Any, params: Any) -> Take | Make | Bare:
         kind = _known("kind", params, KINDS)
         count = _count(params, MAX_MAKE) if given > 1 else 1
         return Make(kind, count, _flag("wait", params[2]) if given > 2 else True)
-    if type(method) is str and method in _BARE:
+    if type(method) is str and method in METHODS:
         if params:
             raise _too_many(params, f"{method} takes none")
-        return _BARE[method]
+        return method
     raise RefusedError(
         "unknown_method", f"no method is called {_show(method)}; there are {', '.join(METHODS)}"
     )

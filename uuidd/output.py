@@ -1,8 +1,11 @@
-"""Standard output of both commands, whose errors are told from all others."""
+"""What both commands share: their standard output, whose errors are told from all others."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
@@ -50,3 +53,27 @@ def _as_output_error() -> Iterator[None]:
         raise
     except OSError as error:
         raise OutputError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def give_up() -> None:
+    """Keep the interpreter from writing the rest of the output, and failing, when it ends."""
+    # This may fail if no descriptor is free.
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes whole names of options only.
+
+    It raises OSError if its help cannot be written, which argparse ignores.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        # A later option must not change what a script's shorter name means.
+        super().__init__(allow_abbrev=False, **settings)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is sys.stdout:
+            sys.stdout.write(message)
+        else:
+            super()._print_message(message, file)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 from unittest.mock import patch
 
+from tests.core.disk import Disk
 from tests.judge import Repeated
 from uuidd.core.timeline.ring import Ring
-from uuidd.core.timeline.state import Horizon, State
+from uuidd.core.timeline.state import Horizon
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
 
@@ -66,8 +67,7 @@ class Host:
     def __init__(self, bounds: Bounds) -> None:
         self.last = FIRST + bounds.ticks
         """The highest S."""
-        self.disk: list[State | None] = [None]
-        self.flight: State | None = None
+        self.disk = Disk()
         self.restarts = self.failures = self.elapsed = 0
         self.closed = False
 
@@ -104,20 +104,11 @@ class Host:
         if self.failures < failures:
             yield "save fails"
 
-    def write(self, state: State) -> None:
-        """Let a save get under way."""
-        self.flight = state
-        if state not in self.disk:
-            self.disk.append(state)
-
     def end_save(self, *, completed: bool) -> None:
         """Let the save end."""
-        state, self.flight = self.flight, None
-        assert state is not None
+        state = self.disk.end("completed" if completed else "failed, either")
         self.timelines.end_save(state, completed=completed)
         self.failures = 0 if completed else self.failures + 1
-        if completed:
-            self.disk = [state]
 
     def turned(self) -> list[int]:
         """Return the numbers of the generations, that of the open one first."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 from tests.core.draws import Draws
 from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.leases import Leases
-from uuidd.core.timeline.outcomes import NeedsSwitch
+from uuidd.core.timeline.outcomes import Block, NeedsSwitch
 from uuidd.core.timeline.page import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
@@ -57,7 +56,8 @@ class Host(Timelines):
     ) -> None:
         now, elapsed = reading(at)
         self.page = [0] * PAGE_WORDS
-        leases = Leases(floor, self.page)
+        leases = Leases(self.page)
+        leases.floor = floor
         utc = Utc(loaded, machine="host", now=now, random=Draws(), node=node, leases=leases)
         mark = loaded.steady if loaded else None if lost else 0
         steady = Steady(mark, now=now, elapsed=elapsed, lost=lost)

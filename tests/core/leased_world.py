@@ -40,6 +40,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.core import exploring
+from tests.core.disk import Disk
 from tests.core.exploring import (
     FIRST,
     NEVER,
@@ -56,11 +57,10 @@ from tests.core.exploring import (
 from tests.core.host import take
 from tests.judge import Repeated, Span, compare
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline.generation import BLOCK_LANES, Generation
 from uuidd.core.timeline.leases import Leases, NoLease
-from uuidd.core.timeline.outcomes import NeedsSave
+from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
 from uuidd.core.timeline.page import HORIZON_AT, TOKENS_AT, Lease
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Steady
@@ -174,14 +174,14 @@ class Host(exploring.Host):
                 yield Move("turn volatile")
             if bounds.moved:
                 yield Move("void saves")
-        if self.flight is None:
+        if self.disk.flight is None:
             for now in readings:
                 yield Move("begin save", now)
         else:
             yield from map(Move, self.ends_of_save(bounds.failures))
         if self.restarts < bounds.restarts:
             for now in readings:
-                for found in range(len(self.disk)):
+                for found in range(len(self.disk.states)):
                     yield Move("restart", now, found)
                 if bounds.lost:
                     yield Move("restart, state lost", now)
@@ -230,7 +230,7 @@ class Host(exploring.Host):
                     self.end_save(completed=True)
             case "restart":
                 self.restarts += 1
-                loaded = self.disk[move.which]
+                loaded = self.disk.pick(move.which)
                 if loaded is None:
                     self._lose(at)
                 else:
@@ -265,18 +265,20 @@ class Host(exploring.Host):
 
     def start(self, at: Reading, loaded: State | None, *, floor: int = 0) -> None:
         """Let the daemon start from the state *loaded*, with a new page."""
-        self.flight = None
+        self.disk.start(loaded)
         self.closed = False
         for holder in self.holders:
             holder.connected = False
         self.page = [0] * (TOKENS_AT + BLOCK_LANES + self.bounds.lanes)
+        leases = Leases(self.page)
+        leases.floor = floor
         utc = Utc(
             loaded,
             machine="",
             now=at.now,
             random=self.random,
             ring=self.bounds.ring,
-            leases=Leases(floor, self.page),
+            leases=leases,
         )
         steady = any_steady()
         if self.bounds.ordered:
@@ -307,7 +309,7 @@ class Host(exploring.Host):
         for holder in self.holders:
             holder.number = None
         self.ends = [0] * self.bounds.ring
-        self.disk = [None]
+        self.disk = Disk()
         self.start(at, None, floor=floor)
 
     def _take(self, now: int) -> None:
@@ -344,7 +346,7 @@ class Host(exploring.Host):
         for number, end in enumerate(self.ends):
             if state.marks.get(number, 0) < end:
                 raise Repeated(f"{state} does not cover leases of {number}, used up to {end}")
-        self.write(state)
+        self.disk.begin(state)
 
     # --- what a holder does
 
@@ -371,7 +373,7 @@ class Host(exploring.Host):
         if number is None or self.bounds.ordered:
             return
         self.ends[number] = max(end, self.ends[number])
-        for state in self.disk:
+        for state in self.disk.states:
             covered = state and min(state.leases, state.marks.get(number, 0))
             if end > (covered or 0):
                 raise Repeated(f"{holder.now} at or past what the disk may hold: {state}")
@@ -383,8 +385,9 @@ class Host(exploring.Host):
         utc, turned = self.timelines.utc, self.turned()
         steady = (*freeze_steady(self.timelines.steady, self.elapsed),)
         out = [*steady] if self.bounds.ordered else []
-        rows = sorted({self._row(state, turned) for state in self.disk})
-        flight = NONE if self.flight is None else rows.index(self._row(self.flight, turned))
+        rows = sorted({self._row(state, turned) for state in self.disk.states})
+        state = self.disk.flight
+        flight = NONE if state is None else rows.index(self._row(state, turned))
         out += (self.restarts, self.failures, self.closed, flight, len(rows))
         for row in rows:
             out += row
@@ -447,10 +450,10 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
     if bounds.ordered:
         host.elapsed = thaw_steady(at, steady)
     host.restarts, host.failures, closed, flight, count = (next(at) for _ in range(5))
-    host.disk = [_thaw_state(at, bounds, host.elapsed) for _ in range(count)]
-    host.flight = None if flight == NONE else host.disk[flight]
+    host.disk.states = [_thaw_state(at, bounds, host.elapsed) for _ in range(count)]
+    host.disk.flight = None if flight == NONE else host.disk.pick(flight)
     host.page = [0] * (TOKENS_AT + BLOCK_LANES + bounds.lanes)
-    leases = Leases(0, host.page)
+    leases = Leases(host.page)
     utc = Utc(None, machine="", now=NEVER, random=host.random, ring=bounds.ring, leases=leases)
     thaw_ring(at, utc.ring)
     host.ends = [next(at) for _ in range(bounds.ring)]

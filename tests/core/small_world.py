@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.core import exploring
+from tests.core.disk import Disk
 from tests.core.exploring import (
     FIRST,
     NEVER,
@@ -45,10 +46,9 @@ from tests.core.exploring import (
 from tests.core.host import take
 from tests.judge import Repeated, Span, compare, of_block
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
-from uuidd.core.timeline import Generation, NoneFree
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.generation import LANE_BITS, LANES
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
+from uuidd.core.timeline.generation import LANE_BITS, LANES, Generation
+from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
@@ -191,7 +191,7 @@ class Host(exploring.Host):
                 yield Move("renew", now, gone, number=drawn)
 
     def _moves_of_saves(self) -> Iterator[Move]:
-        if self.flight is not None:
+        if self.disk.flight is not None:
             yield from map(Move, self.ends_of_save(self.bounds.failures))
             return
         if not self.bounds.steady:
@@ -204,8 +204,8 @@ class Host(exploring.Host):
     def _restarts(self, node: str) -> Iterator[Move]:
         for now in self.bounds.readings:
             for avoided in self._avoided(node == "given"):
-                for found in range(len(self.disk)):
-                    for drawn in self._draws(self.disk[found]):
+                for found, state in enumerate(self.disk.states):
+                    for drawn in self._draws(state):
                         number = drawn * (self.bounds.ring + 1) + avoided
                         yield Move("restart", now, number=number, found=found, node=node)
                 for drawn in self._draws(None):
@@ -249,7 +249,8 @@ class Host(exploring.Host):
             case "begin save":
                 self._begin_save(at, move.number)
             case "restart":
-                self.start(move, self.disk[move.found], lost=self.disk[move.found] is None)
+                state = self.disk.pick(move.found)
+                self.start(move, state, lost=state is None)
             case "restart, state lost":
                 self._lose(move)
             case what:
@@ -264,7 +265,7 @@ class Host(exploring.Host):
     def _lose(self, move: Move) -> None:
         given = [max(row) for (node, _), row in self.ends.items() if node == NODES[GIVEN].value]
         self.forgotten = max([self.forgotten, *given])
-        self.disk = [None]
+        self.disk = Disk()
         self.start(move, None, lost=True)
 
     def start(self, move: Move, loaded: State | None, *, lost: bool) -> None:
@@ -276,7 +277,7 @@ class Host(exploring.Host):
         if lost and self.steady_end > move.now + self.bounds.held:
             raise OutOfBounds
         self.restarts += move.what != "first start"
-        self.flight = None
+        self.disk.start(loaded)
         self.closed = False
         self.elapsed = 0
         self.drawn, avoided = divmod(move.number, self.bounds.ring + 1)
@@ -305,7 +306,7 @@ class Host(exploring.Host):
         volatile = self.timelines.utc.volatile
         if volatile is not None and state.node.value == volatile.node:
             raise Repeated(f"a volatile node is saved: {state}")
-        self.write(state)
+        self.disk.begin(state)
 
     # --- what must hold
 
@@ -332,7 +333,7 @@ class Host(exploring.Host):
         if self.closed:
             raise Repeated(f"{block} after the close")
         if self.timelines.utc.volatile is None:
-            for state in self.disk:
+            for state in self.disk.states:
                 if end > (0 if state is None else state.marks.get(number, 0)):
                     raise Repeated(f"{block} at or past what the disk may hold: {state}")
                 if state is not None and state.node.value != block.node:
@@ -358,7 +359,7 @@ class Host(exploring.Host):
             raise Repeated(f"{block} past S at {at}")
         if end - 1 - at.now > self.bounds.max_lead + self.bounds.tolerance:
             raise Repeated(f"{block} leads {at} by more than {self.bounds.max_lead}")
-        for state in self.disk:
+        for state in self.disk.states:
             if end > (0 if state is None else state.steady):
                 raise Repeated(f"{block} at or past what the disk may hold: {state}")
 
@@ -375,9 +376,8 @@ class Host(exploring.Host):
         out += (self.closed, len(names), len(rows))
         for row in rows:
             out += row
-        out.append(
-            NONE if self.flight is None else rows.index(self._row(self.flight, names, turned))
-        )
+        flight = self.disk.flight
+        out.append(NONE if flight is None else rows.index(self._row(flight, names, turned)))
         if self.bounds.utc:
             self._freeze_utc(out, names, turned)
         if self.bounds.steady:
@@ -386,7 +386,7 @@ class Host(exploring.Host):
 
     def _rows(self, names: dict[int, int], turned: list[int]) -> list[list[int]]:
         """Return what the disk may hold, and name each node in it."""
-        found = [(self._row(state, names, turned), state) for state in self.disk]
+        found = [(self._row(state, names, turned), state) for state in self.disk.states]
         found.sort(key=_by_row)
         for row, state in found:
             if state is not None and row[0] == UNNAMED:
@@ -451,9 +451,9 @@ def thaw(frozen: bytes, bounds: Bounds) -> Host:
     host.restarts, host.failures, host.renewals, outdated = (next(at) for _ in range(4))
     closed, names, count = (next(at) for _ in range(3))
     host.closed = bool(closed)
-    host.disk = [_thaw_state(at, bounds) for _ in range(count)]
+    host.disk.states = [_thaw_state(at, bounds) for _ in range(count)]
     flight = next(at)
-    host.flight = None if flight == NONE else host.disk[flight]
+    host.disk.flight = None if flight == NONE else host.disk.pick(flight)
     host.timelines = Timelines(
         _thaw_utc(at, host, names) if bounds.utc else host.any_utc(),
         _thaw_steady(at, host) if bounds.steady else Steady(0, now=FIRST, elapsed=0),

@@ -34,11 +34,10 @@ from tests.core.draws import Draws
 from tests.core.host import take
 from tests.judge import Judge, Span, of_block
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import LANES
 from uuidd.core.timeline.leases import Leases, NoLease
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, TooFarAhead
+from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.page import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.timeline.state import State
@@ -343,7 +342,7 @@ class Host(RuleBasedStateMachine):
             now=self.now,
             random=self.draws,
             ring=self.ring,
-            leases=Leases(self.now + LOST if lost else 0, self.page),
+            leases=Leases(self.page),
         )
         steady = Steady(
             None if loaded is None else loaded.steady,
@@ -353,7 +352,8 @@ class Host(RuleBasedStateMachine):
             rollback=self.rollback,
             max_lead=self.most,
         )
-        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0, lost=lost)
+        self.timelines.release(at=self._at)
 
     def _limit(self, number: int) -> int:
         """The lowest mark in the last completed save and every one that may have come after it."""

@@ -7,7 +7,7 @@ import pytest
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, TOLERANCE
-from uuidd.core.timeline.steady import LOST_SECONDS, Rollback, Steady
+from uuidd.core.timeline.steady import LOST_MARK, LOST_SECONDS, Rollback, Steady
 
 NOW = 1_000_000_000_000
 REACH = 20 * TICKS_PER_SECOND
@@ -91,6 +91,17 @@ def test_a_lost_mark_holds_everything_back_for_20_s() -> None:
     save(steady, now=NOW + HELD - 1, elapsed=HELD - 1)
     assert steady.take(1000, now=NOW + HELD, elapsed=HELD) == (NOW + HELD, 1)
     assert steady.held_until == 0
+
+
+def test_a_restart_before_the_clock_is_good_knows_that_the_mark_was_lost() -> None:
+    """By a mark that no clock, however wrong, has made."""
+    steady = Steady(None, now=2 * NOW, elapsed=0, lost=True, withheld="not synchronised")
+    mark = save(steady, now=2 * NOW)
+    assert mark == LOST_MARK
+    again = Steady(mark, now=NOW, elapsed=0, withheld="not synchronised")
+    assert again.begin_save(now=NOW, elapsed=0, reach=REACH) == LOST_MARK
+    again.release(now=NOW, elapsed=0)
+    assert again.held_until == again.next == NOW + HELD
 
 
 def test_a_lost_mark_holds_nothing_back_once_a_later_tick_was_passed_over() -> None:

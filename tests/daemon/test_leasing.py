@@ -505,6 +505,19 @@ async def test_word_of_use_raises_the_horizon_on_an_idle_host(
     assert (await holder.call("status", msgid=9)).msgid == 9
 
 
+async def test_word_of_use_soon_after_a_save_causes_the_next_one(host: Host) -> None:
+    """When it is due, although nobody says so again."""
+    inside, holder = host
+    await holder.lease()
+    await trio.sleep(HOUR)
+    await holder.send(IN_USE)
+    await trio.sleep(1)
+    saves = len(inside.disk.begun)
+    await holder.send(IN_USE)
+    await trio.sleep(20)
+    assert len(inside.disk.begun) == saves + 1
+
+
 async def test_holders_that_make_ids_cause_a_save_each_ten_seconds(host: Host) -> None:
     """However often they say so: a flood of notifications is as use is."""
     inside, holder = host

@@ -36,6 +36,7 @@ from uuidd.server import events, startup
 from uuidd.server.page import Page, PageError
 from uuidd.server.reset import reset_steady
 from uuidd.server.settings import Settings
+from uuidd.server.trust import Quality
 from uuidd.statefile import encode, machine_hash
 from uuidd.store import FolderStore
 
@@ -264,6 +265,15 @@ def test_a_start_with_a_later_epoch_is_refused_and_changes_nothing(tmp_path: Pat
         " accept repeats with uuidd --reset-epoch"
     )
     assert (tmp_path / "state").read_bytes() == before
+
+
+@pytest.mark.parametrize("synchronised", [False, True])
+def test_a_clock_before_the_epoch_is_a_reason_only_if_it_is_trusted(synchronised: bool) -> None:
+    """v1 and v4 are served on a host that starts in 1970, until a time daemon has set its clock."""
+    settings = Settings(None, Path("/none"), worker=5, require_sync=0.5)
+    refused = pytest.raises(Refused, match="and it is 1970-01-01T00:00:00")
+    with refused if synchronised else contextlib.nullcontext():
+        startup.check_epoch(settings, UNIX_EPOCH, lambda: Quality(synchronised, 0.1))
 
 
 @given(

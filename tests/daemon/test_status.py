@@ -14,7 +14,7 @@ import trio
 from tests.daemon.fakes import GOOD, HOUR, Inside, awaited, meanwhile, notification
 from tests.daemon.fleet import WINDOW, Engine, Host
 from tests.daemon.test_acceptor import Listener, Serving
-from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.timeline.outcomes import MAX_BLOCK
 from uuidd.core.wire import libuuid
 from uuidd.server.listeners import open_listener
 from uuidd.server.page import Page
@@ -119,8 +119,10 @@ async def live(
     # The last of them is one too many.
     one, libuuids, wrong, rejected = (served.connect(limited=True) for _ in range(4))
     async with one, libuuids, wrong, rejected:
-        # Steady is held for 20 s, because the state was lost.
-        await trio.sleep(21)
+        # Steady is held for 20 s from when the clock is good, because the state was lost.
+        await trio.sleep(2)
+        look()
+        await trio.sleep(20)
         for timeline in ("utc", "steady", "snowflake"):
             await one.call("take", timeline, 1000)
         await one.call("take", "utc", 0)

@@ -13,6 +13,7 @@ from tests.daemon.fakes import GOOD, HOUR, UID, Inside, meanwhile
 from tests.tools import failing
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import NoLease
+from uuidd.core.timeline.state import Node
 from uuidd.refused import Refused
 from uuidd.server.trust import (
     LOOK_SECONDS,
@@ -94,18 +95,32 @@ async def test_a_wrong_clock_leaves_nothing_behind() -> None:
     assert inside.timelines.begin_save(at=inside.clock.read(), reach=1, bare_reach=1).steady == 0
     inside.wall.step(-87_600 * HOUR)
     at = inside.clock.read()
-    inside.steady.release(now=at.now, elapsed=at.elapsed)
+    inside.timelines.release(at=at)
     assert inside.steady.lead(now=at.now, elapsed=at.elapsed) == 0
 
 
-async def test_after_a_lost_state_the_20_seconds_begin_when_the_clock_is_good() -> None:
+@pytest.mark.parametrize("hours", [1, -87_600], ids=["behind", "ten years ahead"])
+async def test_after_a_lost_state_the_20_seconds_begin_when_the_clock_is_good(hours: int) -> None:
     """What was given out before counts by the right clock, too."""
     inside = waiting(lost=True)
-    await trio.sleep(HOUR)
+    inside.wall.step(hours * HOUR)
     at = inside.clock.read()
-    inside.steady.release(now=at.now, elapsed=at.elapsed)
+    inside.timelines.release(at=at)
     assert inside.steady.held_until == at.now + 20 * TICKS_PER_SECOND
     assert inside.steady.next == inside.steady.held_until
+
+
+@pytest.mark.parametrize("hours", [1, -87_600], ids=["behind", "ten years ahead"])
+@pytest.mark.parametrize("what", ["a lost state", "a fixed node without a state"])
+async def test_the_20_seconds_without_leases_begin_when_the_clock_is_good(
+    what: str, hours: int
+) -> None:
+    lost = what == "a lost state"
+    inside = waiting(lost=lost, node=None if lost else Node(5, "given"))
+    inside.wall.step(hours * HOUR)
+    at = inside.clock.read()
+    inside.timelines.release(at=at)
+    assert inside.timelines.utc.leases.floor == at.now + 20 * TICKS_PER_SECOND
 
 
 UNKNOWN = Quality(unknown="adjtimex: Operation not permitted")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import os
 import signal
 import sys
 from collections.abc import Sequence
 
 import uuidd
 from uuidd.cli import arguments, background, logs, options
-from uuidd.output import Output, OutputError
+from uuidd.output import Output, OutputError, give_up
 from uuidd.refused import Refused
 
 
@@ -22,9 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     After Ctrl-C it is 130. While the command runs, Ctrl-C raises KeyboardInterrupt, so that the
     command can clean up. Before and after, the script lets Ctrl-C end the process.
     """
-    background.fill_standard_descriptors()
     before = signal.getsignal(signal.SIGINT)
     try:
+        background.fill_standard_descriptors()
         if callable(before):
             signal.signal(signal.SIGINT, signal.default_int_handler)
         with contextlib.redirect_stdout(Output(sys.stdout)):
@@ -37,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader, as "head" is, needs no more.
-        _give_up_output()
+        give_up()
         return 1
     except Refused as error:
         _complain(str(error))
@@ -48,17 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except (OutputError, OSError) as error:
         _complain(str(error))
-        _give_up_output()
+        give_up()
         return 1
     finally:
         if callable(before):
             signal.signal(signal.SIGINT, before)
     return status
-
-
-def _give_up_output() -> None:
-    """Keep the interpreter from failing again at its end, when it writes what is left."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _main(words: list[str]) -> int:

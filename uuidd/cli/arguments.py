@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uuidd import version
 from uuidd.core.ids.snowflake import EPOCH_BITS, TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
+from uuidd.output import Parser
 from uuidd.refused import Refused
 from uuidd.server.settings import Limits
 
@@ -136,23 +136,6 @@ def unix_ms(text: str) -> int:
     if ms < 0:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} lies before 1970")
     return ms
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that takes whole names of options only.
-
-    It raises OSError if its help cannot be written, which argparse ignores.
-    """
-
-    def __init__(self, **settings: Any) -> None:
-        # A later option must not change what a script's shorter name means.
-        super().__init__(allow_abbrev=False, **settings)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        if file is sys.stdout:
-            sys.stdout.write(message)
-        else:
-            super()._print_message(message, file)
 
 
 def parser(kind: type[argparse.ArgumentParser] = Parser) -> argparse.ArgumentParser:

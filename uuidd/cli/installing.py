@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import uuidd
-from uuidd.cli import arguments
+from uuidd.output import Parser
 from uuidd.refused import Refused
 
 COMMAND = "install-units"
@@ -97,7 +97,7 @@ NEXT_UNDONE = """Next:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
-    made = arguments.Parser(
+    made = Parser(
         prog=f"uuidd {COMMAND}",
         description="Install uuidd's units for systemd and its files for sysusers.d, tmpfiles.d,"
         " udev and /etc/default, and link its commands, manual pages and completion into"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from uuidd.cli import arguments
 from uuidd.core.ids.snowflake import WORKER_BITS, WORKER_ID_BITS, worker_from_halves
+from uuidd.output import Parser
 from uuidd.refused import Refused
 from uuidd.server.settings import Limits, Settings
 
@@ -28,7 +29,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     have one line, it raises Refused instead.
     """
     in_a_line = not {"--check", "--socket-activation", "-S"}.isdisjoint(words)
-    parser = arguments.parser(_RaisingParser if in_a_line else arguments.Parser)
+    parser = arguments.parser(_RaisingParser if in_a_line else Parser)
     given = parser.parse_args(words)
     for one, other in EXCLUDING:
         if getattr(given, one) and getattr(given, other):
@@ -131,7 +132,7 @@ def state_folder(given: argparse.Namespace) -> Path:
     return Path(from_systemd) if from_systemd else arguments.STATE
 
 
-class _RaisingParser(arguments.Parser):
+class _RaisingParser(Parser):
     """A parser that raises Refused where another shows its usage and ends the program."""
 
     def error(self, message: str) -> NoReturn:

@@ -14,6 +14,7 @@ from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import Address
 from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token, this_host
+from uuidd.output import Parser
 from uuidd.refused import Refused
 
 COMMAND = "workers"
@@ -22,7 +23,7 @@ _DEFAULT = "list"
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
-    made = arguments.Parser(
+    made = Parser(
         prog=f"uuidd {COMMAND}",
         description="Make, show and change the worker numbers of a fleet.",
     )

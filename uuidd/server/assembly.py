@@ -12,7 +12,7 @@ from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.state import NO_EPOCHS, Node, State
-from uuidd.core.timeline.steady import LOST_SECONDS, Steady
+from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 from uuidd.fleet.fences import begin_fence
@@ -67,9 +67,6 @@ def timelines_from(
         max_lead=max(1, int(settings.max_lead * TICKS_PER_SECOND)),
         withheld=withheld(settings.require_sync, ask),
     )
-    # What was leased under a lost state lies before that, too. A fixed node may have had a state
-    # of which nothing is left, not even the folder.
-    leased = at.now + LOST_SECONDS * TICKS_PER_SECOND if node is not None and loaded is None else 0
     utc = Utc(
         loaded,
         machine=machine,
@@ -79,7 +76,7 @@ def timelines_from(
         node=node,
         avoid=avoid,
         floor=floor,
-        leases=Leases(max(steady.held_until, leased), None if page is None else page.words),
+        leases=Leases(None if page is None else page.words),
     )
     fence = begin_fence(
         loaded,
@@ -88,7 +85,11 @@ def timelines_from(
         go_on_after_clone=settings.go_on_after_clone,
         product=product,
     )
-    timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs)
+    # A fixed node may have had a state of which nothing is left, not even the folder.
+    lost = steady.lost or (node is not None and loaded is None)
+    timelines = Timelines(utc, steady, fence=fence, epoch=settings.epoch, epochs=epochs, lost=lost)
+    if not steady.withheld:
+        timelines.release(at=at)
     if loaded is not None:
         timelines.notice_step_since(loaded, at=at)
     return timelines

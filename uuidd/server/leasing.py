@@ -117,7 +117,7 @@ class Leasing:
 
     def note_use(self) -> None:
         """Take note that a holder makes ids, so that the horizon has to be raised."""
-        self._timelines.note_use()
+        self.leases.used = True
         if self._saver.idle:
             self._saver.want()
 

@@ -58,7 +58,7 @@ from uuidd.server.peers import outsiders_uid
 from uuidd.server.pidfile import pid_file
 from uuidd.server.saver import CHECK_SECONDS, FIRST_REACH
 from uuidd.server.settings import SPARE_DESCRIPTORS, Settings
-from uuidd.server.trust import check_sync
+from uuidd.server.trust import Quality, check_sync, quality, withheld
 from uuidd.statefile import machine_hash
 from uuidd.store import FULL, FolderStore
 from uuidd.systemd import inherited_kernel_log, inherited_socket, notifier
@@ -294,11 +294,15 @@ def _check_watches() -> None:
         os.close(writing)
 
 
-def check_epoch(settings: Settings, now: int) -> None:
-    """Check that Snowflakes can be made, if there is a worker number. Raises Refused."""
+def check_epoch(settings: Settings, now: int, ask: Callable[[], Quality] = quality) -> None:
+    """Check that Snowflakes can be made, if there is a worker number. Raises Refused.
+
+    A clock that is not trusted yet proves nothing. *ask* is as in ``Trust``.
+    """
     field = snowflake.time_field(settings.epoch)
     makes = settings.worker is not None or settings.fleet is not None
-    if makes and not field.epoch <= now < field.end:
+    fits = field.epoch <= now < field.end
+    if makes and not fits and not withheld(settings.require_sync, ask):
         raise Refused(
             f"--epoch {_epoch(settings.epoch)}: a Snowflake's 41 bits then hold times from that to"
             f" {times.text(field.end - 1)}, and it is {times.text(now)} now; name an epoch before"

@@ -133,7 +133,7 @@ class Trust:
         required: float | None = None,
         ask: Callable[[], Quality] = quality,
     ) -> None:
-        self._steady = timelines.steady
+        self._timelines, self._steady = timelines, timelines.steady
         self._read = read
         self._required = required
         self._ask = ask
@@ -147,7 +147,7 @@ class Trust:
             self._steady.withheld = why
             await trio.sleep(LOOK_SECONDS)
         at = self._read()
-        self._steady.release(now=at.now, elapsed=at.elapsed)
+        self._timelines.release(at=at)
         events.released(self._steady, at)
 
     def status(self) -> dict[str, Any]:

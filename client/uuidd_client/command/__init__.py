@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from uuidd import version
-from uuidd.output import Output, OutputError
+from uuidd.output import Output, OutputError, Parser, give_up
 from uuidd_client import extension
 from uuidd_client.command import bounds, inspect, metrics, new, renew, run, status
 from uuidd_client.command.common import CommandError, complain
@@ -34,10 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader has closed the pipe.
-        _discard_output()
+        give_up()
     except OutputError as error:
         complain(error)
-        _discard_output()
+        give_up()
     except (CommandError, DaemonUnavailable, TimeOutOfRange, OSError) as error:
         complain(error)
     return 1
@@ -63,29 +62,11 @@ def _main(argv: Sequence[str] | None) -> int:
     return code
 
 
-def _discard_output() -> None:
-    """Keep the interpreter from writing the rest of the output, and failing, when it ends."""
-    # This may fail if no descriptor is free.
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser of whole names that can take words for values that begin as options do."""
+class _Parser(Parser):
+    """A parser that can take words for values that begin as options do."""
 
     is_value: Callable[[str], object] = staticmethod(lambda _: False)
     """Whether a word that begins as an option does is a value."""
-
-    def __init__(self, **settings: Any) -> None:
-        # A later option must not change what a script's shorter name means.
-        super().__init__(allow_abbrev=False, **settings)
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        if file is sys.stdout:
-            # argparse ignores an OSError, and the exit status would be 0.
-            sys.stdout.write(message)
-        else:
-            super()._print_message(message, file)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the words, with a space before each value: argparse then takes it for one."""

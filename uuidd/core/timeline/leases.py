@@ -86,9 +86,7 @@ class Leases:
     the one in the page: how often holders were told to drop all that they have.
     """
 
-    def __init__(
-        self, floor: int = 0, page: MutableSequence[int] | memoryview | None = None
-    ) -> None:
+    def __init__(self, page: MutableSequence[int] | memoryview | None = None) -> None:
         self._page = [0] * PAGE_WORDS if page is None else page
         self.users: dict[int, int] = {}
         """The user of each lane that is held."""
@@ -99,8 +97,7 @@ class Leases:
         """The last refusal of each user since a lease ended: why, when, and the first tick at which
         one of the lanes that it counted has rested, 0 if none of them rests."""
         self._reach = 0
-        self.floor = floor
-        self.top = 0
+        self.floor = self.top = 0
         self.granted = 0
         self.revoked = 0
         self.used = False

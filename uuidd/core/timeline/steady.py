@@ -20,19 +20,23 @@ LOST_SECONDS = 20
 """After the state was lost nothing is given out before UTC is this far past the start. No save
 reaches further, so what was given out under the lost state lies before."""
 
+LOST_MARK = 1
+"""The mark of a timeline that is withheld after the state was lost: no tick lies before it, and the
+next start knows by it that the state was lost."""
+
 
 class Steady:
     """The timeline of v7, Snowflake, Flake, ULID, KSUID and Push ID: one lane that never goes back.
 
     *mark* is the stored one, None if there is none. Without one nothing before *now* is given out
-    or, if the state was *lost*, nothing before 20 s past *now*. *rollback* says what happens after
-    UTC stepped back, *max_lead* by how many ticks the timeline may lead UTC.
+    or, if the state was *lost*, nothing before *held_until*, 20 s past *now*. *rollback* says what
+    happens after UTC stepped back, *max_lead* by how many ticks the timeline may lead UTC.
 
     Nothing is given out before the first save completes: call ``begin_save``, keep the mark that it
     returns, call ``end_save`` of the *horizon*.
 
     While *withheld* says why, because the clock is not trusted yet, nothing is given out either.
-    The mark stays what it was, so that a wrong clock leaves nothing behind; ``release`` ends it.
+    No mark depends on the clock then, so a wrong clock leaves nothing behind; ``release`` ends it.
     """
 
     def __init__(
@@ -46,17 +50,19 @@ class Steady:
         max_lead: int = MAX_LEAD_SECONDS * TICKS_PER_SECOND,
         withheld: str = "",
     ) -> None:
+        self.lost = (mark is None and lost) or mark == LOST_MARK
+        self._stateless = mark is None
+        self.held_until = 0
+        self.lane = Lane(LOST_MARK if self.lost else mark or 0)
+        self.slew = Slew(self.next, now=now, elapsed=elapsed)
+        self._next_at_save = self.next
         self.withheld = withheld
-        self._stateless, self._lost = mark is None, mark is None and lost
-        self.held_until = now + LOST_SECONDS * TICKS_PER_SECOND if self._lost else 0
-        begin = mark if mark is not None else self.held_until or (0 if withheld else now)
-        self.lane = Lane(begin)
-        self.slew = Slew(now if self.held_until else begin, now=now, elapsed=elapsed)
+        if not withheld:
+            self.release(now=now, elapsed=elapsed)
         self.rollback: Rollback = rollback
         self.max_lead = max_lead
         self._closed = False
         self.horizon = Horizon(mark or 0)
-        self._next_at_save = begin
 
     def take(self, count: int, *, now: int, elapsed: int, whole: bool = False) -> tuple[int, int]:
         """Hand out the latest free ticks, at most *count*, or exactly *count* if *whole*.
@@ -90,7 +96,7 @@ class Steady:
         """End what withholds the timeline: it begins now, as if it were made now."""
         self.withheld = ""
         begin = self.next
-        if self._lost:
+        if self.lost:
             self.held_until = now + LOST_SECONDS * TICKS_PER_SECOND
             begin = max(begin, self.held_until)
         elif self._stateless:

@@ -14,7 +14,7 @@ from uuidd.core.timeline.outcomes import NoneFree, NoNumber, SteadyBlock, Withhe
 from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.timeline.state import NO_EPOCHS, State
-from uuidd.core.timeline.steady import Steady
+from uuidd.core.timeline.steady import LOST_SECONDS, Steady
 from uuidd.core.timeline.utc import Utc
 
 FAR = TICKS_PER_SECOND
@@ -31,7 +31,8 @@ class Reading(NamedTuple):
 class Timelines:
     """The timelines *utc* and *steady*; *fence* and *epoch* are what Snowflakes are made with.
 
-    *epochs* is the earliest epoch of each worker number so far, this *epoch* among them. *outdated*
+    *epochs* is the earliest epoch of each worker number so far, this *epoch* among them. *lost*
+    says that leases of before the start are not known, so that none is granted for 20 s. *outdated*
     says that the save under way began before a renewal, and *saved* that a save has completed.
     """
 
@@ -43,12 +44,14 @@ class Timelines:
         fence: Fence,
         epoch: int,
         epochs: Mapping[int, int] = NO_EPOCHS,
+        lost: bool = False,
     ) -> None:
         self.utc = utc
         self.steady = steady
         self.fence = fence
         self.epoch = epoch
         self.epochs = epochs
+        self._lost = lost
         self.outdated = False
         self.saved = False
 
@@ -93,9 +96,13 @@ class Timelines:
             raise NoLease("steady", lead)
         return self.utc.lease(uid=uid, now=at.now)
 
-    def note_use(self) -> None:
-        """Take note that the holders of leases make ids, so that the next save is not left out."""
-        self.utc.leases.used = True
+    def release(self, *, at: Reading) -> None:
+        """Begin, at the start or when the clock is good enough: steady, and the grant of leases."""
+        if self.steady.withheld:
+            self.steady.release(now=at.now, elapsed=at.elapsed)
+        if self._lost:
+            leases = self.utc.leases
+            leases.floor = max(leases.floor, at.now + LOST_SECONDS * TICKS_PER_SECOND)
 
     def step_back(self, back: int, *, at: Reading) -> int:
         """End all leases, because UTC was set back by *back* ticks; return how many there were.

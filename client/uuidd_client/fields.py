@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uuidd.core.ids import nodes, snowflake, times, uuids
-from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_MS, TimeField
 from uuidd.core.ids.versions import LANE_BITS
 
@@ -126,7 +126,7 @@ def _of_format(kind: str, value: int) -> Values:
         else:
             found[name] = raw
         if name == form.tail:
-            found |= _place(raw, form.sizes[name] - form.rest, form.places)
+            found |= _place(raw, form.sizes[name] - form.rest, form.slots)
     if form.version:
         found["version"] = form.version
     if "worker" in found:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from uuidd.core.ids import uuids
-from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client.fields import Reading, kind_of_uuid, time_field
 

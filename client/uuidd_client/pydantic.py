@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
-from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import FORMATS
 
 __all__ = ["Flake", "Ksuid", "PushId", "Snowflake", "Ulid"]
 

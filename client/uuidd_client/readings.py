@@ -15,8 +15,7 @@ from uuid import UUID
 
 from uuidd.core.ids import snowflake, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
-from uuidd.core.ids.formats import FORMATS, Format
-from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.kinds import FORMATS, KINDS, Kind
 from uuidd_client import plausible
 from uuidd_client.fields import INSPECTED_KINDS, UUID_KINDS, Reading, kind_of_uuid
 
@@ -272,7 +271,7 @@ def _as_uuid(bare: str, kind: str) -> int:
     return uuids.from_text(bare) if found is None else found
 
 
-def _as_text(bare: str, form: Format) -> int:
+def _as_text(bare: str, form: Kind) -> int:
     """Return the bits of an id that its own text writes, or an integer, or the text of a UUID."""
     # A kind without bytes, as Push IDs are, has no bits to pass but its text.
     if _has_width(bare, form) or "bytes" not in KINDS[form.kind].forms:
@@ -292,6 +291,6 @@ def _as_number(bare: str, kind: str, bits: int) -> int | None:
     return _integer(bare, kind, bits) if bare.isdecimal() or _HEX.match(bare) else None
 
 
-def _has_width(bare: str, form: Format) -> bool:
+def _has_width(bare: str, form: Kind) -> bool:
     """Return whether a text may be the kind's own, by the number of its characters."""
     return len(bare) == form.width or (not form.width and len(bare) <= form.longest)

@@ -21,7 +21,7 @@ from sqlalchemy.dialects.oracle import RAW
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from uuidd.core.ids.checks import shown
-from uuidd.core.ids.formats import FORMATS, Format
+from uuidd.core.ids.kinds import FORMATS, Kind
 
 __all__ = ["Flake", "Ksuid", "PushId", "Ulid", "render_item"]
 
@@ -34,7 +34,7 @@ class _Id(TypeDecorator[str]):
     impl = LargeBinary
     cache_ok = True
 
-    form: Format
+    form: Kind
     size: int
 
     @property

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from uuidd.core.ids import nodes, snowflake
 from uuidd.core.ids.checks import check_bits, look_up, shown
-from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.kinds import FORMATS, KINDS
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TimeField
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
@@ -95,7 +94,7 @@ class Template:
         if not self._tail:
             return made
         free = form.sizes[form.tail] - form.rest
-        rest = (tick - time.epoch) % time.unit * form.places // time.unit
+        rest = (tick - time.epoch) % time.unit * form.slots // time.unit
         return made | form.put(form.tail, rest << free | (self._random(free) if free else 0))
 
 

@@ -26,10 +26,9 @@ from uuid import UUID
 
 from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.checks import check_name, look_up, shown
-from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.kinds import KINDS
+from uuidd.core.ids.kinds import FORMATS, KINDS
 from uuidd.core.ids.nodes import RandomBits
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, text, tick_of
 from uuidd_client.life import current
 from uuidd_client.system import random_bits
@@ -219,7 +218,8 @@ class Backfill(Generic[Id]):
         unit = unit_of(unit, self._time)
         first, end = whole(tick, UNITS[unit], self._time)
         begin, until = self._place_from(first), self._place_from(end)
-        place = self._used.free(self._place_at(tick))
+        # The one at the tick, or the last one before it.
+        place = self._used.free(self._place_from(tick + 1) - 1)
         if place >= until:
             place = self._used.free(begin)
             if place >= until:
@@ -227,13 +227,6 @@ class Backfill(Generic[Id]):
         made = self._template.at(snowflake.tick_of_place(place) if self._slots else place)
         self._used.add(place)
         return made
-
-    def _place_at(self, tick: int) -> int:
-        """Return the place at *tick*, or the last one before it."""
-        if not self._slots:
-            return tick
-        ms, rest = milliseconds(tick)
-        return (ms << snowflake.SEQUENCE_BITS) + snowflake.slot_at(rest)
 
     def _place_from(self, tick: int) -> int:
         return snowflake.place_from(tick) if self._slots else tick

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import kinds
 from tests.kinds import KINDS
 from uuidd.core.ids import bases, snowflake, uuids, versions
-from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import FORMATS
 
 TWITTER = snowflake.TWITTER_EPOCH
 

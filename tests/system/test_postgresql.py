@@ -19,8 +19,7 @@ from tests.fleet.servers import PASSWORD, USER, Postgresql, running
 from tests.fleet.servers import Server as Engine
 from tests.tools import need, run
 from uuidd.core.ids import nodes, times, uuids, versions
-from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.kinds import TIMES
+from uuidd.core.ids.kinds import FORMATS, TIMES
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client.command import bounds
 

@@ -1,1 +1,1 @@
-"""Id formats: bits to values and back. One file per family of formats."""
+"""Id formats: bits to values and back. ``kinds`` describes each kind."""

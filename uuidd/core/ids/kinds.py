@@ -1,4 +1,4 @@
-"""The description of each kind of id that the daemon and the client make.
+"""The description of each kind of id: of those that are made, and of UUIDs that are only read.
 
 All that is known of a kind is here but how its ids are made at once, which is in ``layouts``.
 """
@@ -7,50 +7,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from uuidd.core.ids import snowflake
-from uuidd.core.ids.bases import BASE62, CROCKFORD, PUSH
-from uuidd.core.ids.places import (
-    RUN,
-    SLOTS,
-    Places,
-    on_ticks,
-    room_in_ms,
-    room_in_run,
-    room_in_second,
-)
+from uuidd.core.ids import snowflake, uuids
+from uuidd.core.ids.bases import BASE62, CROCKFORD, PUSH, check_width, decode, encode
+from uuidd.core.ids.checks import check_bits
+from uuidd.core.ids.places import RUN, SLOTS, Places, in_runs
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TICKS_PER_SECOND, TimeField, unix_field
-from uuidd.core.typed import NamedTuple
+
+MARKS = ("version", "variant")
+"""The fields that are the same in all UUIDs of a kind."""
 
 _UUID = ("uuid", "text", "bytes")
-_IN_RUNS = on_ticks(room_in_run, random=False)
-_IN_MS = on_ticks(room_in_ms, random=True)
+_IN_RUNS = in_runs(RUN, random=False, since=0)
+_IN_MS = in_runs(TICKS_PER_MS, random=True)
 
 
-class Kind(NamedTuple):
-    """A kind's *timeline*, which is ``utc``, ``steady``, or empty for ids without a time.
+class Kind:
+    """A *kind* of id, by its name.
 
-    ``snowflake`` is that part of ``steady`` for which the host has a worker number.
+    Its *timeline* is ``utc``, ``steady``, or empty for ids without a time. ``snowflake`` is that
+    part of ``steady`` for which the host has a worker number.
 
     *forms* are the forms in which its ids can be made; the first is the default. *places* are those
     on which its ids sit. Errors call an id *called*. *layout* lists its pieces, the highest first:
     ``random[73:62]`` are the bits 73 to 62 of the field *random*. If a kind has a *time*, its field
     *timestamp* counts it.
 
-    The last field of an id that we make begins with the number of its place in *rest* bits. Random
-    bits follow, of which the first 8 may be the lane. *digits* is the alphabet of the text, or
-    empty for a UUID, and *width* the number of its characters, or 0 if a text is as long as it must
-    be.
+    The last field of an id that we make, its *tail*, begins with the number of its place in *rest*
+    bits. Random bits follow, of which the first 8 may be the lane. A unit of time has so many
+    *slots*. *digits* is the alphabet of the text, or empty for a UUID, and *width* the number of
+    its characters, or 0 if a text is as long as it must be.
     """
 
-    timeline: str = ""
-    forms: tuple[str, ...] = ()
-    places: Places = _IN_RUNS
-    layout: str = ""
-    time: TimeField | None = None
-    called: str = "a UUID"
-    rest: int = 0
-    digits: str = ""
-    width: int = 0
+    def __init__(
+        self,
+        kind: str,
+        timeline: str = "",
+        forms: tuple[str, ...] = (),
+        places: Places = _IN_RUNS,
+        layout: str = "",
+        time: TimeField | None = None,
+        called: str = "a UUID",
+        *,
+        rest: int = 0,
+        digits: str = "",
+        width: int = 0,
+    ) -> None:
+        self.kind, self.timeline, self.forms, self.places = kind, timeline, forms, places
+        self.time, self.called = time, called
+        self.rest, self.digits, self.width = rest, digits, width
+        self.sizes: dict[str, int] = {}
+        """The bits of each field, in the order of their first pieces."""
+        self._pieces: dict[str, list[tuple[int, int, int]]] = {}
+        pieces = [_piece(text) for text in layout.split()]
+        self.bits = shift = sum(high - low + 1 for _, high, low in pieces)
+        for field, high, low in pieces:
+            shift -= high - low + 1
+            self.sizes[field] = max(high + 1, self.sizes.get(field, 0))
+            self._pieces.setdefault(field, []).append((low, (1 << high - low + 1) - 1, shift))
+        self.tail = pieces[-1][0] if rest else ""
+        self.slots = snowflake.SLOTS if timeline == "snowflake" else time.unit if time else 0
+        self.version = int(kind[1:]) if "version" in self.sizes else 0
+        self._marks = self.version and uuids.stamp(0, self.version)
 
     @property
     def leasable(self) -> bool:
@@ -60,9 +77,90 @@ class Kind(NamedTuple):
         """
         return self.timeline == "utc" or (self.timeline == "steady" and self.places.random)
 
+    @property
+    def size(self) -> int:
+        """The bytes of an id."""
+        return -(-self.bits // 8)
 
-KINDS: Mapping[str, Kind] = {
-    "v1": Kind(
+    @property
+    def longest(self) -> int:
+        """The characters of the longest text."""
+        return self.width or len(encode((1 << self.bits) - 1, self.digits))
+
+    def put(self, field: str, value: int) -> int:
+        """Return the bits of an id that hold *value* in a field, which it must fit."""
+        made = 0
+        for low, mask, shift in self._pieces[field]:
+            made |= (value >> low & mask) << shift
+        return made
+
+    def pack(self, *values: int) -> int:
+        """Return the id of the values of all fields but version and variant, in their order.
+
+        Raises ValueError, naming field, value and range, if one does not fit; TypeError if it is
+        not an int.
+        """
+        fields = [field for field in self.sizes if field not in MARKS]
+        made = self._marks
+        for field, value in zip(fields, values, strict=True):
+            made |= self.put(field, check_bits(field, value, self.sizes[field]))
+        return made
+
+    def unpack(self, value: int) -> dict[str, int]:
+        """Return the fields of an id by name, without version and variant.
+
+        Raises ValueError, naming the id, if it has too many bits or is of another version.
+        """
+        if self.version and uuids.version(value) != self.version:
+            raise ValueError(f"{uuids.to_text(value)} is not a {self.kind}")
+        check_bits(self.called, value, self.bits)
+        found = {}
+        for field in self.sizes:
+            if field not in MARKS:
+                found[field] = 0
+                for low, mask, shift in self._pieces[field]:
+                    found[field] |= (value >> shift & mask) << low
+        return found
+
+    def bounds(self, raw: int) -> tuple[int, int]:
+        """Return the lowest and the highest id whose timestamp is *raw*."""
+        low = self._marks | self.put("timestamp", raw)
+        fixed = ("timestamp", *MARKS)
+        return low, low | sum(self.put(field, -1) for field in self.sizes if field not in fixed)
+
+    def to_text(self, value: int) -> str:
+        """Return the text of an id. Raises ValueError, naming the range, for too many bits."""
+        if not self.digits:
+            return uuids.to_text(value)
+        return encode(check_bits(self.called, value, self.bits), self.digits, self.width)
+
+    def from_text(self, text: str) -> int:
+        """Return the id that a text writes. Only ULIDs may be in lower case.
+
+        Raises ValueError, naming the text, for another length, another character, and a number of
+        too many bits.
+        """
+        if not self.digits:
+            return uuids.from_text(text)
+        name = self.called.partition(" ")[2]
+        if self.width:
+            check_width(text, self.width, name)
+        # Only ASCII, because upper() turns a long s into S, and a sharp s into SS.
+        if self.digits == CROCKFORD and text.isascii():
+            text = text.upper()
+        return decode(text, self.digits, name, self.bits)
+
+
+def _piece(text: str) -> tuple[str, int, int]:
+    """Return the field, the highest and the lowest bit of a piece of a layout."""
+    field, _, span = text[:-1].partition("[")
+    high, _, low = span.partition(":")
+    return field, int(high), int(low)
+
+
+_MADE = (
+    Kind(
+        "v1",
         "utc",
         _UUID,
         _IN_RUNS,
@@ -70,14 +168,16 @@ KINDS: Mapping[str, Kind] = {
         " variant[1:0] clock_seq[13:0] node[47:0]",
         TimeField("v1", 1, 0, TICK_BITS),
     ),
-    "v4": Kind(
+    Kind(
+        "v4",
         "",
         _UUID,
-        on_ticks(lambda _: RUN, random=True),
+        in_runs(RUN, random=True, since=0),
         "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]",
         None,
     ),
-    "v6": Kind(
+    Kind(
+        "v6",
         "utc",
         _UUID,
         _IN_RUNS,
@@ -86,7 +186,8 @@ KINDS: Mapping[str, Kind] = {
         TimeField("v6", 1, 0, TICK_BITS),
     ),
     # RFC 9562, 6.2, method 3: the tick is in rand_a and the top 2 bits of rand_b, unscaled.
-    "v7": Kind(
+    Kind(
+        "v7",
         "steady",
         _UUID,
         _IN_MS,
@@ -95,7 +196,8 @@ KINDS: Mapping[str, Kind] = {
         rest=14,
     ),
     # Its time counts from an epoch that the host sets; this is Twitter's.
-    "snowflake": Kind(
+    Kind(
+        "snowflake",
         "snowflake",
         ("int", "text", "bytes"),
         SLOTS,
@@ -107,10 +209,11 @@ KINDS: Mapping[str, Kind] = {
     ),
     # First made at Boundary, whose worker is a network address. Texts of equal length sort as
     # numbers.
-    "flake": Kind(
+    Kind(
+        "flake",
         "steady",
         ("text", "int", "bytes"),
-        on_ticks(room_in_ms, random=False),
+        in_runs(TICKS_PER_MS, random=False),
         "timestamp[63:0] node[47:0] sequence[15:0]",
         unix_field("flake", TICKS_PER_MS, 64),
         "a Flake",
@@ -118,7 +221,8 @@ KINDS: Mapping[str, Kind] = {
         digits=BASE62,
     ),
     # It has the bits of a UUID, so that one converts to the other by its text alone.
-    "ulid": Kind(
+    Kind(
+        "ulid",
         "steady",
         ("text", "uuid", "bytes"),
         _IN_MS,
@@ -130,10 +234,11 @@ KINDS: Mapping[str, Kind] = {
         width=26,
     ),
     # First made at Segment. The highest is aWgEPTl1tmebfsQzFP4bxwgy80V.
-    "ksuid": Kind(
+    Kind(
+        "ksuid",
         "steady",
         ("text", "bytes"),
-        on_ticks(room_in_second, random=True),
+        in_runs(TICKS_PER_SECOND, random=True),
         "timestamp[31:0] payload[127:0]",
         unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=1_400_000_000_000),
         "a KSUID",
@@ -142,7 +247,8 @@ KINDS: Mapping[str, Kind] = {
         width=27,
     ),
     # First made at Firebase.
-    "push_id": Kind(
+    Kind(
+        "push_id",
         "steady",
         ("text",),
         _IN_MS,
@@ -153,7 +259,29 @@ KINDS: Mapping[str, Kind] = {
         digits=PUSH,
         width=20,
     ),
+)
+
+_READ = (
+    # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
+    # (DCE 1.1, Authentication and Security).
+    Kind(
+        "v2",
+        layout="local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
+        " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
+        time=TimeField("v2", 1 << 32, 0, 28),
+    ),
+    Kind("v3", layout="md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
+    Kind("v5", layout="sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
+    Kind("v8", layout="custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
+)
+
+KINDS: Mapping[str, Kind] = {each.kind: each for each in _MADE}
+"""Each kind that the daemon and the client make."""
+
+FORMATS: Mapping[str, Kind] = {
+    each.kind: each for each in sorted((*_MADE, *_READ), key=lambda each: each.version or 16)
 }
+"""Each kind that we make or read: UUIDs by version, then the others."""
 
 PLACES: Mapping[str, Places] = {kind: found.places for kind, found in KINDS.items()}
 """The places of each kind."""

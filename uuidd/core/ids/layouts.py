@@ -21,8 +21,7 @@ from struct import iter_unpack
 from uuidd.core.ids import snowflake, uuids, versions
 from uuidd.core.ids.bases import encode
 from uuidd.core.ids.checks import check_bits
-from uuidd.core.ids.formats import FORMATS
-from uuidd.core.ids.kinds import TIMES
+from uuidd.core.ids.kinds import KINDS, TIMES
 from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.places import RUN, Origin
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
@@ -210,7 +209,7 @@ def _tick_texts(kind: str, free: int) -> Draw:
     After the millisecond, three characters hold the 14 bits of the tick and *free* bits of the
     lane.
     """
-    alphabet, width, time = FORMATS[kind].digits, FORMATS[kind].width, TIMES[kind]
+    alphabet, width, time = KINDS[kind].digits, KINDS[kind].width, TIMES[kind]
     at, line = -(-time.bits // _digit_bits(free)), width + 1
     blank, left = "-" * (width - at) + "\n", width - at - 2
 
@@ -245,7 +244,7 @@ def _big_endian(numbers: array[int]) -> bytes:
     return numbers.tobytes()
 
 
-_KSUID, _FLAKE, _FLAKE_TIME = FORMATS["ksuid"], FORMATS["flake"], TIMES["flake"]
+_KSUID, _FLAKE, _FLAKE_TIME = KINDS["ksuid"], KINDS["flake"], TIMES["flake"]
 
 
 def _uuid_forms(packed: Draw) -> dict[str, Draw]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.typed import NamedTuple
 
 RUN = 1 << 12
@@ -48,24 +48,17 @@ class Places(NamedTuple):
     random: bool
 
 
-def room_in_run(first: int) -> int:
-    """Return the number of ticks from *first* to the end of its run of v1 or v6."""
-    return RUN - (first & RUN - 1)
+def in_runs(length: int, *, random: bool, since: int = UNIX_EPOCH) -> Places:
+    """Return the places of a kind each of whose places is a tick.
 
-
-def room_in_ms(first: int) -> int:
-    """Return the number of ticks from *first* to the end of its millisecond."""
-    return TICKS_PER_MS - (first - UNIX_EPOCH) % TICKS_PER_MS
-
-
-def room_in_second(first: int) -> int:
-    """Return the number of ticks from *first* to the end of its second."""
-    return TICKS_PER_SECOND - (first - UNIX_EPOCH) % TICKS_PER_SECOND
-
-
-def on_ticks(room: Callable[[int], int], *, random: bool) -> Places:
-    """Return the places of a kind each of whose places is a tick."""
-    return Places(room, lambda first, count: (first, first + count), lambda count: count, random)
+    A run has *length* ticks; one begins at the tick *since*.
+    """
+    return Places(
+        lambda first: length - (first - since) % length,
+        lambda first, count: (first, first + count),
+        lambda count: count,
+        random,
+    )
 
 
 SLOTS = Places(

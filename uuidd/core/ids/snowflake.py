@@ -63,17 +63,6 @@ def worker_from_halves(datacenter_id: int, worker_id: int) -> int:
     return high << WORKER_ID_BITS | check_bits("worker", worker_id, WORKER_ID_BITS)
 
 
-def slot_at(rest: int) -> int:
-    """Return the slot that is at or last before tick *rest* of a millisecond, 0 to 9999.
-
-    It is also the fraction of the millisecond in 12 bits (RFC 9562, 6.2, method 3). Raises
-    ValueError, naming the range, for another *rest*.
-    """
-    if not 0 <= rest < TICKS_PER_MS:
-        raise ValueError(f"rest is {rest}; it must be 0 to {TICKS_PER_MS - 1}")
-    return rest * SLOTS // TICKS_PER_MS
-
-
 def place_from(tick: int) -> int:
     """Return the first place at or past *tick*.
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tests import kinds
 from uuidd.core.ids import uuids, versions
-from uuidd.core.timeline import Block
+from uuidd.core.timeline.outcomes import Block
 
 _FIRST = attrgetter("first")
 

@@ -46,7 +46,7 @@ from uuidd.core.ids.kinds import KINDS, PLACES, TIMES
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.snowflake import time_field
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
+from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.typed import TYPE_CHECKING, Any, NamedTuple

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from functools import partial
 from struct import Struct
 
-from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.typed import TYPE_CHECKING, Any
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd_client.errors import DaemonUnavailable, NoWorkerId, unreachable

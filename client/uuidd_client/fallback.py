@@ -6,7 +6,8 @@ from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
-from uuidd.core.timeline import Lane, NoneFree
+from uuidd.core.timeline.generation import Lane
+from uuidd.core.timeline.outcomes import NoneFree
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS, TOLERANCE, Slew
 from uuidd_client.system import ClientClock, random_bits
 

@@ -21,7 +21,7 @@ from tests.kinds import tick
 from uuidd.core.ids import versions
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import Block
+from uuidd.core.timeline.outcomes import Block
 from uuidd.core.wire import methods
 from uuidd.core.wire.rpc import NOTIFICATION
 from uuidd_client.system import ClientClock

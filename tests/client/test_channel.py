@@ -32,7 +32,7 @@ from tests.client.lanes import Lanes, World, lease, leasing
 from tests.kinds import LEASED, SECOND, TIMED, UNLEASED, tick
 from tests.rig import until
 from uuidd.core.ids.kinds import TIMES
-from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.timeline.outcomes import MAX_BLOCK
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange, life

@@ -39,7 +39,7 @@ from tests.client.fakes import (
 )
 from tests.client.lanes import Lanes
 from tests.tools import output
-from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
 from uuidd_client import connection
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection, Stream

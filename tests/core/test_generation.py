@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.core.timeline import Block, Lane, NoneFree
-from uuidd.core.timeline.generation import BLOCK_LANES, GENERATIONS, LANES, Generation
+from uuidd.core.timeline.generation import BLOCK_LANES, GENERATIONS, LANES, Generation, Lane
+from uuidd.core.timeline.outcomes import Block, NoneFree
 
 NODE = 0x9F6BDECED846
 

@@ -10,7 +10,7 @@ from tests import judge
 from tests.judge import Judge, Repeated, Span, assert_apart, first_inversion, of_block, of_id
 from tests.kinds import made
 from uuidd.core.ids.places import Origin
-from uuidd.core.timeline import Block
+from uuidd.core.timeline.outcomes import Block
 
 EARLIER = [Span("lane", 10, 20, "A"), Span("lane", 30, 40, "B"), Span("lane", 50, 51, "C")]
 

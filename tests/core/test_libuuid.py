@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from uuidd.core.timeline import Block
+from uuidd.core.timeline.outcomes import Block
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
 from uuidd.core.wire.libuuid import Op, ProtocolError, Request
 

@@ -11,7 +11,7 @@ from tests import kinds
 from tests.core.test_rpc import VALUES
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd.core.timeline import Block, SteadyBlock
+from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import Make, RefusedError, Take
 

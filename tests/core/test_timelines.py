@@ -8,9 +8,8 @@ import pytest
 
 from tests.core.host import BARE_REACH, EPOCH, NOW, REACH, Host
 from uuidd.core.ids.places import Origin
-from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.fence import FOREVER, Claim, Fence
-from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoNumber
+from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NoneFree, NoNumber, SteadyBlock
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import FAR, Reading
 

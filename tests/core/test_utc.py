@@ -7,13 +7,11 @@ import pytest
 from tests.core.draws import Draws
 from tests.core.host import take
 from uuidd.core.ids.nodes import MULTICAST, random_node
-from uuidd.core.timeline import Block, NoneFree
 from uuidd.core.timeline.generation import GENERATIONS, LANE_BITS, LANES
-from uuidd.core.timeline.outcomes import Closed, NeedsSave
-from uuidd.core.timeline.ring import Opening
+from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NoneFree
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.timeline.state import Node, State
-from uuidd.core.timeline.utc import COPIED, Utc
+from uuidd.core.timeline.utc import COPIED, Opening, Utc
 
 NOW = 10_000_000
 REACH = 1_000_000

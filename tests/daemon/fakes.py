@@ -22,8 +22,8 @@ from tests.core.draws import Draws
 from uuidd.clock import Clock
 from uuidd.clones import ClockSets, KernelLog, NoSignal, VmClock
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import MAX_BLOCK, Block, Generation, SteadyBlock
-from uuidd.core.timeline.generation import BLOCK_LANES
+from uuidd.core.timeline.generation import BLOCK_LANES, Generation
+from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines

@@ -15,8 +15,8 @@ from tests.core.draws import Draws
 from tests.daemon.fakes import BEGIN, Inside, meanwhile
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd.core.timeline import SteadyBlock
 from uuidd.core.timeline.fence import Claim, Kept
+from uuidd.core.timeline.outcomes import SteadyBlock
 from uuidd.core.timeline.state import State
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet.address import Address, Fleet, parse

@@ -14,8 +14,8 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import HOUR, UID, Inside, MustPause, at_once, awaited, meanwhile
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import GENERATIONS
+from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.server.allocator import MOST_WAITING

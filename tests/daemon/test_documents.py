@@ -14,7 +14,7 @@ from uuidd import __version__, statefile
 from uuidd.cli import arguments, installing, workers
 from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.kinds import KINDS, TIMES
-from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.timeline.outcomes import MAX_BLOCK
 from uuidd.server import events
 from uuidd.server.allocator import NO_NUMBER
 from uuidd.server.settings import Limits

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 
 from tests.daemon.fakes import Inside, meanwhile
 from tests.rig import Daemon
-from uuidd.core.timeline.ring import Opening
+from uuidd.core.timeline.utc import Opening
 from uuidd.core.wire.methods import RefusedError
 from uuidd.server import acceptor, admission, client, events, poller
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning

@@ -17,8 +17,8 @@ from tests.judge import v7_tick
 from tests.rig import PATIENCE, Daemon
 from tests.tools import need, output
 from uuidd.core.ids.kinds import KINDS
-from uuidd.core.timeline import Block, SteadyBlock
 from uuidd.core.timeline.leases import RESERVED
+from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.timeline.page import (
     DUE_AT,
     EPOCH_AT,

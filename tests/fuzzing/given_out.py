@@ -9,7 +9,7 @@ from tests import kinds
 from tests.daemon.fakes import Inside
 from tests.judge import Judge, Span
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
-from uuidd.core.timeline import Generation
+from uuidd.core.timeline.generation import Generation
 from uuidd.core.timeline.page import Lease
 
 Key = tuple[int, int]

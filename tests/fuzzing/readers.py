@@ -18,7 +18,7 @@ from tests.fuzzing.messages import PARTS, VALUES
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.ticks import UNIX_EPOCH
-from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.timeline.outcomes import MAX_BLOCK
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op, ProtocolError
 from uuidd.core.wire.rpc import MalformedError

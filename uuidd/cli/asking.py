@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from uuidd.core.ids.uuids import to_text
-from uuidd.core.timeline import MAX_BLOCK
+from uuidd.core.timeline.outcomes import MAX_BLOCK
 from uuidd.core.wire import MOST_PATH_BYTES, libuuid
 from uuidd.core.wire.libuuid import Op
 from uuidd.refused import Refused

@@ -25,14 +25,16 @@ from math import inf
 import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import Block, NoneFree, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.outcomes import (
+    Block,
     Closed,
     NeedsSave,
     NeedsSwitch,
+    NoneFree,
     NoNumber,
     NotNow,
+    SteadyBlock,
     TooFarAhead,
 )
 from uuidd.core.timeline.timelines import Reading, Timelines

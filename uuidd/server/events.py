@@ -13,10 +13,9 @@ import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
-from uuidd.core.timeline.ring import Opening
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import FAR, Reading
-from uuidd.core.timeline.utc import Utc
+from uuidd.core.timeline.utc import Opening, Utc
 
 SPAN = 10.0
 """Seconds from a first refusal to the line that counts it and those after it. So the log grows by a

@@ -32,7 +32,7 @@ from math import ceil
 import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
-from uuidd.core.timeline import NoneFree
+from uuidd.core.timeline.outcomes import NoneFree
 
 Pause = Callable[[], Awaitable[object]] | None
 """What to await before an answer goes on. None: others have their turn, but none of the user."""

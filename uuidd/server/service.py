@@ -8,7 +8,7 @@ from typing import Any
 
 from uuidd.core.ids.layouts import v4
 from uuidd.core.ids.places import Origin
-from uuidd.core.timeline import Block
+from uuidd.core.timeline.outcomes import Block
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, Make, RefusedError, Take

@@ -1,6 +1,6 @@
 """UUIDs of a version: those that are made of fields, or of a name (RFC 9562, 5).
 
-``kinds.py`` and ``formats.py`` say which bits are which field.
+``kinds.py`` says which bits are which field.
 
 A function that builds a UUID raises ValueError, naming field, value and range, if a field does not
 fit. A function that reads one raises ValueError, naming the UUID, if it is of another version.

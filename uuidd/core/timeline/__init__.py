@@ -24,15 +24,3 @@ Theory of operation
 Nothing here reads a clock, draws a random number, writes a file or logs a line: now, randomness and
 what another program uses are arguments; the state to save and the openings to log are results.
 """
-
-from uuidd.core.timeline.generation import Generation, Lane
-from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, NoneFree, SteadyBlock
-
-__all__ = [
-    "MAX_BLOCK",
-    "Block",
-    "Generation",
-    "Lane",
-    "NoneFree",
-    "SteadyBlock",
-]

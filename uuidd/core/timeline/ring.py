@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.generation import GENERATION_BITS, LANE_BITS, Generation
 from uuidd.core.timeline.state import Horizon, Node
-
-
-class Opening(NamedTuple):
-    """A generation, or a volatile node, was opened. *reason* says why, *back* is in ticks."""
-
-    reason: str
-    generation: int
-    node: int
-    back: int
 
 
 class Ring:
@@ -59,13 +49,10 @@ class Ring:
         mark = self.marks.get(number, 0)
         return max(mark, self.floor) if self.node.fixed else mark
 
-    def open_next(
-        self, now: int, reason: str, *, back: int = 0, avoid: int | None = None
-    ) -> Opening | None:
-        """Open the next generation whose mark lies not past *now*; return None if there is none.
+    def open_next(self, now: int, avoid: int | None = None) -> Generation | None:
+        """Open the next generation whose mark lies not past *now*; return it, or None.
 
         Under a fixed node the search begins far from the clock sequence *avoid*, if one is given.
-        *reason* and *back* are those of the opening.
         """
         first = self.number + 1
         if self.node.fixed and avoid is not None:
@@ -73,7 +60,7 @@ class Ring:
         for number in ((first + step) % self.size for step in range(self.size)):
             if self.mark(number) <= now:
                 self.open_number(number)
-                return Opening(reason, number, self.node.value, back)
+                return self.open
         # So that requests before that tick need not search the ring again.
         self.none_before = min(self.mark(number) for number in range(self.size))
         return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.generation import GENERATION_BITS, GENERATIONS, LANES, Generation
 from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NeedsSwitch
 from uuidd.core.timeline.page import Lease
-from uuidd.core.timeline.ring import Opening, Ring
+from uuidd.core.timeline.ring import Ring
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.timeline.state import Node, State
 
@@ -16,6 +18,15 @@ COPIED = "the state was copied"
 
 RENEWED = "the machine was cloned"
 """The reason of the opening after ``renew``."""
+
+
+class Opening(NamedTuple):
+    """A generation, or a volatile node, was opened. *reason* says why, *back* is in ticks."""
+
+    reason: str
+    generation: int
+    node: int
+    back: int
 
 
 class Utc:
@@ -65,39 +76,26 @@ class Utc:
         self._new_openings: list[Opening] = []
         # Earlier runs gave nothing past their end, so short blocks from here on are later.
         self.short_next = now
-        self._begin(loaded, now=now, node=node, avoid=avoid, floor=floor, size=ring)
-
-    def _begin(
-        self,
-        loaded: State | None,
-        *,
-        now: int,
-        node: Node | None,
-        avoid: int | None,
-        floor: int | None,
-        size: int,
-    ) -> None:
-        """Begin the ring. Nothing is open if no generation can be opened."""
         copied = loaded is not None and loaded.copied_to(self._product)
         # A state that names another machine, or none, may be in many copies of one image.
         known = loaded is not None and loaded.machine == self._machine and not copied
         if node is None and loaded is not None and known and not loaded.node.fixed:
             node = loaded.node
-        node = node or Node(random_node(self._random), "random")
+        node = node or Node(random_node(random), "random")
         begin = max(now, floor or now) if node.fixed else now
         if loaded is None:
-            drawn = self._random(GENERATION_BITS) % size
-            self.ring = Ring(node, drawn, marks={}, floor=begin, size=size)
+            drawn = random(GENERATION_BITS) % ring
+            self.ring = Ring(node, drawn, marks={}, floor=begin, size=ring)
             self._open_next(now, "no state", avoid=avoid)
             return
         changed = not node.same_as(loaded.node)
         if not (changed and node.fixed):
             begin = loaded.floor
         number = loaded.generation
-        self.ring = Ring(node, number, marks=loaded.marks, floor=begin, size=size)
+        self.ring = Ring(node, number, marks=loaded.marks, floor=begin, size=ring)
         past = self.ring.mark(number) - now
         if copied:
-            self.ring.draw(self._random, avoid)
+            self.ring.draw(random, avoid)
             self._open_next(now, COPIED)
         elif changed:
             self._open_next(now, "node changed", avoid=avoid)
@@ -164,23 +162,19 @@ class Utc:
 
         Raises NoLease, or Closed, and changes nothing.
         """
-        limit = self.ring.horizon.limit
-        return self.leases.grant(self._leased, limit, uid=uid, now=now, random=self._random)
-
-    @property
-    def _leased(self) -> Generation:
-        """The generation whose lanes are leased. Raises NoLease or Closed if there is none."""
         if self._closed:
             raise Closed
-        if self.ring.open is None or self.volatile is not None:
+        ring = self.ring
+        if ring.open is None or self.volatile is not None:
             raise NoLease("volatile")
-        return self.ring.open
+        limit = ring.horizon.limit
+        return self.leases.grant(ring.open, limit, uid=uid, now=now, random=self._random)
 
     def use_volatile(self, reason: str) -> None:
         """Serve from a fresh random node, never saved, until a save lets the stored one go on."""
         if self.volatile is None:
-            self.volatile = opened = self._drawn()
-            self._opened(Opening(reason, opened.number, opened.node, 0))
+            self.volatile = self._drawn()
+            self._opened(self.volatile, reason)
 
     def renew(self, *, now: int, random: RandomBits, avoid: int | None = None) -> None:
         """Leave what a copy of this machine has too: the node or, if it is fixed, the generation.
@@ -210,7 +204,7 @@ class Utc:
             return
         if ring.open.top - TOLERANCE <= now < ring.horizon.limit:
             self.volatile = None
-            self._opened(Opening("saved again", ring.number, ring.node.value, 0))
+            self._opened(ring.open, "saved again")
 
     def new_openings(self) -> list[Opening]:
         """The openings since the last call, the first one first."""
@@ -264,15 +258,14 @@ class Utc:
         return self.ring.open is not None and (self.ring.used or self.leases.used)
 
     def _open_next(self, now: int, reason: str, *, back: int = 0, avoid: int | None = None) -> None:
-        opening = self.ring.open_next(now, reason, back=back, avoid=avoid)
-        if opening is not None:
-            self._opened(opening)
+        if opened := self.ring.open_next(now, avoid):
+            self._opened(opened, reason, back)
 
     def _drawn(self) -> Generation:
         """Return a generation that is random, of a random node: 57 bits in place of a memory."""
         number = self._random(GENERATION_BITS)
         return Generation(number, node=random_node(self._random), begin=0)
 
-    def _opened(self, opening: Opening) -> None:
+    def _opened(self, generation: Generation, reason: str, back: int = 0) -> None:
         self.openings += 1
-        self._new_openings.append(opening)
+        self._new_openings.append(Opening(reason, generation.number, generation.node, back))

@@ -10,7 +10,7 @@ from enum import IntEnum
 from struct import Struct
 
 from uuidd.core.ids import uuids, versions
-from uuidd.core.timeline import MAX_BLOCK, Block
+from uuidd.core.timeline.outcomes import MAX_BLOCK, Block
 from uuidd.core.typed import NamedTuple
 
 MAX_RANDOM = 63

@@ -10,8 +10,8 @@ from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, UNIX_EPOCH
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
-from uuidd.core.timeline import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.generation import BLOCK_LANES, LANES
+from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import TOKEN_BITS, Lease
 from uuidd.core.typed import Any, NamedTuple
 

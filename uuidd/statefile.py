@@ -23,6 +23,8 @@ FORMAT = 6
 
 _MAGIC = "uuidd-state"
 
+_TICKS = ("floor", "steady", "leases", "now", "elapsed")
+
 
 class UnusableError(Exception):
     """A state file that cannot be used: damaged, of another format, or of another host."""
@@ -36,11 +38,7 @@ def encode(state: State) -> bytes:
         "machine": state.machine,
         "product": state.product,
         "generation": state.generation,
-        "floor": state.floor,
-        "steady": state.steady,
-        "leases": state.leases,
-        "now": state.now,
-        "elapsed": state.elapsed,
+        **{name: getattr(state, name) for name in _TICKS},
         "worker": _encoded(state.worker),
         "epochs": {str(number): state.epochs[number] for number in sorted(state.epochs)},
         "marks": {str(number): state.marks[number] for number in sorted(state.marks)},
@@ -98,14 +96,10 @@ def _state(body: dict[str, object]) -> State:
         machine=str(body["machine"]),
         generation=_number(body["generation"], GENERATION_BITS),
         marks=_numbers("marks", body["marks"], GENERATION_BITS, TICK_BITS),
-        floor=_number(body["floor"], TICK_BITS),
-        steady=_number(body["steady"], TICK_BITS),
         epochs=_numbers("epochs", body["epochs"], WORKER_BITS, EPOCH_BITS),
-        leases=_number(body["leases"], TICK_BITS),
         worker=_worker(body["worker"]),
         product=str(body["product"]),
-        now=_number(body["now"], TICK_BITS),
-        elapsed=_number(body["elapsed"], TICK_BITS),
+        **{name: _number(body[name], TICK_BITS) for name in _TICKS},
     )
 
 

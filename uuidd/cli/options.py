@@ -80,7 +80,7 @@ def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
         if datacenter is not None:
             low, high = worker_from_halves(datacenter, 0), worker_from_halves(datacenter, most)
         return None, _fleet(given, low, high)
-    for name in ("window", "hold", "user", "secret", "ca", "cert", "key"):
+    for name in ("window", "hold", "user", *arguments.ENGINE_FILES):
         if getattr(given, f"worker_{name}"):
             raise Refused(f"--worker-{name} needs a URL as --worker, like etcd://h1:2379/uuidd")
     if datacenter is None:

@@ -214,7 +214,7 @@ class Connection:
         self.path = path
         self.clock = clock
         self.page: Page | None = None
-        self.untold = self._told = 0
+        self.untold = 0
         self._timeout = IMPATIENCE if timeout is None else timeout
         self._patience = PATIENCE if timeout is None else timeout
         self._silence = silence or Silence()
@@ -326,9 +326,6 @@ class Connection:
                 return read(response.result)
         except (rpc.MalformedError, ValueError) as error:
             raise self._unusable(error) from error
-        if response.code == "busy" and self.page is None:
-            # The connection was one too many: the daemon heeded nothing that came before.
-            self.untold += self._told
         raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
 
     def _begin(self, *, patient: bool = False, more: float = 0.0) -> None:
@@ -371,12 +368,11 @@ class Connection:
         What is *untold* goes before the request, and counts as told unless the connection ends
         without an answer: then the daemon that may have read it ends too, with its counts.
         """
-        told = self._told = 0
+        told = 0
         # A request that nobody waits for may never be read.
         if self.untold and self._deadline != self._asked_at:
             # One line, as in the cutter: a handler of a signal may tell the same number.
             told, self.untold = self.untold, 0
-            self._told = told
             params = [min(told, methods.MAX_FALLBACK_IDS)]
             request = rpc.pack_notification(methods.FALLBACK_IDS, params) + request
         try:

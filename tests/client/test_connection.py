@@ -684,24 +684,9 @@ def test_ids_of_the_fallback_are_told_again_after_a_connection_that_ended_unansw
         found.close()
 
 
-def test_ids_of_the_fallback_are_told_again_after_a_connection_that_was_one_too_many(
-    path: Path,
-) -> None:
-    """The daemon heeds nothing that comes over it."""
-    with connect(path) as found:
-        found.untold = 7
-        with Server(path, "busy: 9 connections are open"), pytest.raises(DaemonUnavailable):
-            found.take("steady", 1)
-        with Server(path, grants()) as server:
-            found.take("steady", 1)
-            assert (server.fallback_ids, found.untold) == ([7], 0)
-
-
-def test_ids_of_the_fallback_are_told_once_to_a_daemon_that_has_too_few_ticks(
-    path: Path, lanes: Lanes
-) -> None:
-    greeted = Server(path, "busy: no ticks are free", greeting=[lanes.fd])
-    with greeted as server, connect(path) as found:
+def test_ids_of_the_fallback_are_told_once_to_a_daemon_that_is_busy(path: Path) -> None:
+    """It heeds them, whether it has too few ticks, or the connection is one too many."""
+    with served(path, "busy: x") as (server, found):
         found.untold = 7
         for _ in range(2):
             with pytest.raises(DaemonUnavailable):

@@ -16,7 +16,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, Peer, meanwhile, request
+from tests.daemon.fakes import HOUR, Inside, Peer, meanwhile, notification, request
 from tests.tools import need_root
 from uuidd.core.wire import rpc
 from uuidd.server.acceptor import ACCEPTS, GRACE, GRACE_LOOK, NEW_GRACE
@@ -303,6 +303,15 @@ async def test_past_the_limit_rpc_is_told_why() -> None:
             assert await two.rest() == b""
             assert (await one.call("status")).result["connections_rejected"] == 1
         assert served.inside.service.rpc.refused == {"connections": 1}
+
+
+async def test_past_the_limit_ids_that_were_made_without_the_daemon_count() -> None:
+    async with serving(connections=1) as served, served.connect() as one, served.connect() as two:
+        await one.call("status")
+        await two.send(notification("fallback_ids", 7))
+        assert (await two.call("status")).code == "busy"
+        told = (await one.call("status")).result["fallback"]["ids"]
+        assert told == {str(os.geteuid()): 7}
 
 
 async def test_the_daemons_own_user_can_ask_when_it_has_all_connections() -> None:

@@ -225,7 +225,8 @@ def test_a_client_over_a_limit_is_told_why_once() -> None:
             rpc.Response(3, "busy: no room", None),
             Next.END,
         )
-        assert one.answers.given == []
+        # Each notification is heeded once, and no request.
+        assert one.answers.given == [None, None]
 
 
 @pytest.mark.parametrize("data", [b"\x02", b"GET /", b"\xc1", notification("x" * 40) * 3])
@@ -233,3 +234,4 @@ def test_a_client_over_a_limit_that_cannot_be_told_is_read(data: bytes) -> None:
     """A libuuid caller, say, or one that sends notifications without an end."""
     with Pumped(refusal="no room", request_bytes=100) as one:
         assert one.pump(data) == (b"", Next.END)
+        assert one.answers.given == []

@@ -35,7 +35,7 @@ import fcntl
 import socket
 import termios
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import Enum
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -258,22 +258,28 @@ class Client:
     def _turn_away(self) -> None:
         """Answer the first request that wants an answer: there is no room.
 
-        Notifications may come before it, if all have no more bytes than one request may have.
+        Notifications may come before it, if all have no more bytes than one request may have. They
+        are heeded, because a client whose request is answered does not send them again.
         """
         data, most, msgid = self._data, self._service.limits.request_bytes, None
+        before: list[rpc.Request] = []
         if data[0] in RPC_FIRST:
             try:
-                asked: Iterable[int | None] = (
-                    request.msgid for request, _ in rpc.unpack_requests(data, limit=most)
-                )
-                msgid = next((each for each in asked if each is not None), None)
-                if msgid is None and len(data) <= most:
-                    self._after = REST
-                    return
+                for request, _ in rpc.unpack_requests(data, limit=most):
+                    msgid = request.msgid
+                    if msgid is not None:
+                        break
+                    before.append(request)
+                else:
+                    if len(data) <= most:
+                        self._after = REST
+                        return
             except rpc.MalformedError as error:
                 msgid = error.msgid
         self._after = END
         if msgid is not None:
+            for notification in before:
+                next(self._service.answer(notification, self), None)
             self.unsent = rpc.pack_error(msgid, "busy", self.refusal)
 
     def pass_page(self, msgid: int) -> None:

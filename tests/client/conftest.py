@@ -20,8 +20,9 @@ from tests.client.cutters import CUTTERS
 from tests.client.fakes import Answer, Server, Time
 from tests.client.lanes import Lanes, World
 from tests.rig import PATIENCE, Daemon
-from uuidd_client import Client, extension, notices
+from uuidd_client import Client, connection, extension, notices
 from uuidd_client.command import main
+from uuidd_client.connection import Stream
 
 IMPLEMENTATIONS = [
     pytest.param(name, marks=pytest.mark.extension if name == "c" else ()) for name in CUTTERS
@@ -142,6 +143,26 @@ def turns_are_short() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+class Waits(list[float]):
+    """The seconds of each wait for an answer; *lasting* returns for how long it waits, of those."""
+
+    lasting: Callable[[float], float] = staticmethod(lambda seconds: seconds)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
+    """Return the waits of all connections that are opened from now on."""
+    found = Waits()
+
+    class Watched(Stream):
+        def wait_for_bytes(self, seconds: float) -> None:
+            found.append(seconds)
+            super().wait_for_bytes(found.lasting(seconds))
+
+    monkeypatch.setattr(connection, "Stream", Watched)
+    return found
 
 
 Found = TypeVar("Found")

@@ -23,6 +23,7 @@ import msgpack
 import pytest
 
 from tests.client.breaking import break_off, come_between
+from tests.client.conftest import Waits
 from tests.client.fakes import (
     NODE,
     START,
@@ -116,28 +117,25 @@ def test_a_take_says_whether_the_daemon_may_wait_for_its_disk(
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch, time: Time) -> list[float]:
-    """Return the seconds of each wait for an answer. A quarter of PATIENCE passes before each."""
-    found: list[float] = []
+def waits(waits: Waits, time: Time) -> Waits:
+    """A quarter of PATIENCE passes before each wait for an answer."""
 
-    class Watched(connection.Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            found.append(seconds)
-            time.move(PATIENCE / 4)
-            super().wait_for_bytes(PATIENCE if len(found) == 1 else 0)
+    def lasting(_: float) -> float:
+        time.move(PATIENCE / 4)
+        return PATIENCE if len(waits) == 1 else 0
 
-    monkeypatch.setattr(connection, "Stream", Watched)
-    return found
+    waits.lasting = lasting
+    return waits
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(False, PATIENCE), (True, PATIENCE + 0.8)])
 def test_a_daemon_that_waits_has_its_own_time_for_that(
-    path: Path, time: Time, waits: list[float], wait: bool, seconds: float
+    path: Path, time: Time, waits: Waits, wait: bool, seconds: float
 ) -> None:
     """The time-out is for silence; what the daemon may wait for its disk comes on top."""
     with served(path, grants(), time) as (_, found):
         found.take("utc", 1, wait=wait)
-    assert waits == [pytest.approx(seconds)]
+    assert waits == pytest.approx([seconds])
 
 
 @pytest.mark.parametrize("last", [0, (1 << 32) - 2])
@@ -275,7 +273,7 @@ def test_what_comes_after_the_time_out_is_not_waited_for(
 
 
 def test_a_silence_after_a_piece_ends_with_the_time_out_of_the_whole(
-    path: Path, time: Time, waits: list[float]
+    path: Path, time: Time, waits: Waits
 ) -> None:
     """A piece of an answer gives its sender no more time than was left."""
     with (

@@ -17,6 +17,7 @@ from uuid import SafeUUID
 import pytest
 
 from tests.client.breaking import break_off
+from tests.client.conftest import Waits
 from tests.client.fakes import (
     Held,
     Server,
@@ -86,18 +87,10 @@ def asks(path: Path) -> Iterator[Makes]:
 
 @pytest.mark.parametrize("fallback", [True, False])
 def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
-    path: Path, fallback: bool, monkeypatch: pytest.MonkeyPatch
+    path: Path, fallback: bool, waits: Waits
 ) -> None:
     """While the silence is known every kind of call falls back, or fails, at once."""
-    failed, waits = 0, list[float]()
-
-    class Watched(Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            # To look without waiting is no wait.
-            waits.extend([seconds] if seconds else [])
-            super().wait_for_bytes(seconds)
-
-    monkeypatch.setattr(connection, "Stream", Watched)
+    failed = 0
     with Held(path, ONE), Client(path, fallback=fallback, timeout=SHORT, max_age=0) as client:
         for draw in DRAWS * 3:
             try:
@@ -105,8 +98,8 @@ def test_one_call_waits_for_a_silent_daemon_whatever_is_drawn(
             except DaemonUnavailable as unavailable:
                 failed += unavailable.reason == "silent"
     assert failed == 3 * (len(WITHOUT_FALLBACK) if fallback else len(DRAWS))
-    # None, if the machine was too busy for the time-out.
-    assert len(waits) <= 1
+    # To look without waiting is no wait. None, if the machine was too busy for the time-out.
+    assert len([seconds for seconds in waits if seconds]) <= 1
 
 
 def test_one_request_is_out_on_a_connection_while_the_daemon_is_silent(path: Path) -> None:
@@ -257,20 +250,11 @@ def silenced(asks: Makes) -> Makes:
     return silence
 
 
-def test_the_late_answer_ends_the_silence(
-    path: Path, silenced: Makes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_late_answer_ends_the_silence(path: Path, silenced: Makes, waits: Waits) -> None:
     """It is dropped, for its time is past, and the call that finds it asks anew and waits."""
-    waits: list[float] = []
-
-    class Watched(Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            waits.append(seconds)
-            super().wait_for_bytes(seconds)
-
     with Held(path, ONE) as held:
         found = silenced()
-        monkeypatch.setattr(connection, "Stream", Watched)
+        waits.clear()
         held.awake.set()
         until(lambda: heard(found))
         assert heard(found)
@@ -384,6 +368,7 @@ def test_the_ids_of_a_process_are_safe_again_once_a_stopped_daemon_goes_on() -> 
 def test_a_daemon_that_hangs_costs_one_long_wait(
     path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    waits: Waits,
     fallback: bool,
     calls: list[Callable[[Client], object]],
     waited: list[float],
@@ -391,15 +376,8 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
     """Not where there is no fallback, and no longer once an answer has come in time."""
     monkeypatch.delenv("UUIDD_TIMEOUT")
     time = Time()
-    waits: list[float] = []
     answered = len(calls) == 3
-
-    class Watched(Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            waits.append(seconds)
-            super().wait_for_bytes(PATIENCE if answered and len(waits) == 2 else 0)
-
-    monkeypatch.setattr(connection, "Stream", Watched)
+    waits.lasting = lambda _: PATIENCE if answered and len(waits) == 2 else 0
     with Client(path, fallback=fallback, _clock=time) as client:
         answers = b"", ONE if answered else b"", b""
         for call, answer in zip(calls, answers, strict=False):

@@ -27,7 +27,7 @@ from tests.tools import need, run
 from uuidd_client import Client, DaemonUnavailable, extension
 from uuidd_client.command import main
 
-NOWHERE = "uuidctl: no answer from uuidd at /nowhere/s: No such file or directory\n"
+NOWHERE = "no answer from uuidd at /nowhere/s: No such file or directory"
 
 
 def in_shell(
@@ -90,7 +90,7 @@ def test_new_without_a_daemon_says_so_and_makes_ids() -> None:
     assert done.returncode == 0
     assert UUID(done.stdout.strip()).version == 1
     (line,) = done.stderr.splitlines()
-    assert line.startswith(NOWHERE.strip())
+    assert line.startswith(f"uuidctl: {NOWHERE}")
 
 
 def test_new_ends_quietly_when_its_reader_ends(daemon: Daemon) -> None:
@@ -132,37 +132,43 @@ def test_a_word_that_belongs_to_no_option_of_new_is_refused_with_the_kinds(
 
 
 BAD_TIMEOUT = "UUIDD_TIMEOUT is 'soon'; it must be a finite number of seconds above 0"
+BAD_FALLBACK = "UUIDD_FALLBACK is 'no'; it must be 0 or 1"
 
 
 @pytest.mark.parametrize(
-    ("command", "timeout", "told"),
+    ("command", "variable", "code", "told"),
     [
-        ("new -k snowflake", "", "no answer from uuidd at /nowhere/s: No such file or directory"),
-        ("renew", "", "no answer from uuidd at /nowhere/s: No such file or directory"),
-        ("new", "soon", BAD_TIMEOUT),
-        ("status", "soon", BAD_TIMEOUT),
+        ("new -k snowflake", "", 1, NOWHERE),
+        ("renew", "", 1, NOWHERE),
+        ("new", "TIMEOUT=soon", 1, BAD_TIMEOUT),
+        ("renew", "TIMEOUT=soon", 1, BAD_TIMEOUT),
+        ("status", "TIMEOUT=soon", 1, BAD_TIMEOUT),
+        ("status --check", "TIMEOUT=soon", 2, BAD_TIMEOUT),
+        ("new", "FALLBACK=no", 1, BAD_FALLBACK),
+        ("status", "FALLBACK=no", 1, BAD_FALLBACK),
+        ("metrics", "FALLBACK=no", 1, BAD_FALLBACK),
+        ("metrics --listen 127.0.0.1:0", "FALLBACK=no", 1, BAD_FALLBACK),
+        ("status --check", "FALLBACK=no", 2, BAD_FALLBACK),
         (
             "new -k v5 --namespace example.com --name x",
             "",
+            1,
             "--namespace is 'example.com'; it must be a UUID or one of dns, url, oid, x500",
         ),
-        ("new -k v5 --namespace dns --name \udcff", "", "--name '\\udcff' is not text in UTF-8"),
+        ("new -k v5 --namespace dns --name \udcff", "", 1, "--name '\\udcff' is not text in UTF-8"),
     ],
 )
-def test_what_cannot_be_done_is_one_line_with_status_1(
-    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, command: str, timeout: str, told: str
+def test_what_cannot_be_done_is_one_line(
+    uuidctl: Uuidctl,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    variable: str,
+    code: int,
+    told: str,
 ) -> None:
-    monkeypatch.setenv("UUIDD_TIMEOUT", timeout)
-    assert uuidctl(*command.split()) == (1, "", f"uuidctl: {told}\n")
-
-
-@pytest.mark.parametrize("command", ["new", "status", "metrics"])
-def test_a_wrong_fallback_in_the_environment_is_one_line_with_status_1(
-    uuidctl: Uuidctl, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
-    monkeypatch.setenv("UUIDD_FALLBACK", "no")
-    line = "uuidctl: UUIDD_FALLBACK is 'no'; it must be 0 or 1\n"
-    assert uuidctl(command) == (1, "", line)
+    name, _, value = variable.partition("=")
+    monkeypatch.setenv(f"UUIDD_{name or 'TIMEOUT'}", value)
+    assert uuidctl(*command.split()) == (code, "", f"uuidctl: {told}\n")
 
 
 def test_an_empty_path_of_the_socket_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,22 +23,6 @@ CODES = (
 )
 """The codes of the daemon's errors; see uuidd/protocol.md."""
 
-REASONS = (
-    "no_socket",
-    "no_access",
-    "no_listener",
-    "system",
-    "silent",
-    "closed",
-    "unusable",
-    "behind",
-    "fixed",
-    *CODES,
-    "refused",
-)
-"""All that the ``reason`` of a DaemonUnavailable can be; client/README.md says when it is which."""
-
-
 SYSTEM_REASONS = {
     errno.ENOENT: "no_socket",
     errno.ENOTDIR: "no_socket",
@@ -53,19 +37,19 @@ class _Copied(Exception):
     """An error that is pickled and copied whole: its class takes more than the text."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.args), self.__dict__
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
-def _rebuild(kind: type[Exception], args: tuple[Any, ...]) -> Exception:
-    error = kind.__new__(kind)
-    error.args = args
+def _rebuild(kind: type[Exception], args: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
     return error
 
 
 class DaemonUnavailable(_Copied):
     """There is no daemon, or it refused: *path* is its socket, *cause* says what happened.
 
-    *reason* is one of REASONS, for programs: the texts may change.
+    *reason* is a word for programs, of those that client/README.md lists: the texts may change.
     *code*: the code of the error that it answered with; None for any other cause.
     """
 
@@ -82,9 +66,8 @@ class DaemonUnavailable(_Copied):
 
     def again(self) -> Self:
         """Return an error that says the same, without the traceback of this one."""
-        error = self.__class__.__new__(self.__class__, *self.args)
-        error.__dict__.update(self.__dict__)
-        return error
+        again: Self = _rebuild(type(self), self.args, self.__dict__)
+        return again
 
 
 def unreachable(path: str, error: OSError) -> DaemonUnavailable:

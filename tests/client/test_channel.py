@@ -29,7 +29,7 @@ from tests.client.fakes import (
     wanted,
 )
 from tests.client.lanes import Lanes, World, lease, leasing
-from tests.kinds import LEASED, SECOND, TIMED, UNLEASED, tick
+from tests.kinds import LEASED, SECOND, TIMED, UNLEASED, apart, tick
 from tests.rig import until
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.timeline.outcomes import MAX_BLOCK
@@ -333,8 +333,8 @@ def test_a_list_of_a_lane_is_of_the_latest_ticks(
         made = client.make(kind, count, form="bytes")
         assert not server.requests
     assert (time.utc > begun) is waits
-    ids = [made[at : at + 16] for at in range(0, 16 * count, 16)]
-    assert len(set(ids)) == count
+    ids = apart(kind, made)
+    assert len(set(ids)) == len(ids) == count
     ticks = [tick(kind, id) for id in (*ids[:: count // 10], ids[-1])]
     assert ticks == sorted(ticks)
     assert begun - SECOND // 10 <= ticks[0]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.client.fakes import Server
+from tests.client.fakes import UUIDCTL, Server
 from tests.rig import PATIENCE, Daemon, sleeps, stays
 from uuidd_client.command import main
 
@@ -32,10 +32,8 @@ class Serving(NamedTuple):
 @contextmanager
 def scraped(socket: Path, address: str = "127.0.0.1:0") -> Iterator[Serving]:
     """Run the server for the daemon at *socket*."""
-    script = "import sys; from uuidd_client.command import main; sys.exit(main())"
-    words = ["--socket", str(socket), "metrics", "--listen", address]
     server = subprocess.Popen(
-        [sys.executable, "-c", script, *words],
+        [*UUIDCTL, "--socket", str(socket), "metrics", "--listen", address],
         env={**os.environ, "UUIDD_TIMEOUT": str(PATIENCE)},
         stdout=subprocess.PIPE,
         text=True,

@@ -41,7 +41,10 @@ ORDER = (
 
 UUID_KINDS = (*(kind for kind, form in FORMATS.items() if form.version), "nil", "max", "guid")
 
-INSPECTED_KINDS = (*UUID_KINDS, *(kind for kind in FORMATS if kind not in UUID_KINDS))
+ALIASES = {"cassandra": "v1"}
+"""Kinds by another name: Cassandra's TimeUUID is a v1."""
+
+INSPECTED_KINDS = (*UUID_KINDS, *(kind for kind in FORMATS if kind not in UUID_KINDS), *ALIASES)
 """All kinds that a caller can name."""
 
 _DOMAINS = {0: "person", 1: "group", 2: "org"}
@@ -69,9 +72,9 @@ def time_field(kind: str, epoch: int | None) -> TimeField | None:
 class Reading:
     """An id read as one kind. Its text and fields are computed at each access.
 
-    *kind* is one of ``INSPECTED_KINDS``, or ``unknown`` for a UUID whose version or variant is not
-    in use. *epoch*, in Unix milliseconds, is that of a Snowflake, by default Twitter's. *base*
-    names the base of the text that was read, if that is not decimal.
+    *kind* is a key of ``FORMATS``, or ``nil``, ``max``, ``guid``, or ``unknown`` for a UUID whose
+    version or variant is not in use. *epoch*, in Unix milliseconds, is that of a Snowflake, by
+    default Twitter's. *base* names the base of the text that was read, if that is not decimal.
     """
 
     kind: str

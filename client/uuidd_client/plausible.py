@@ -7,7 +7,6 @@ any bits can be read as one of them, so only those are plausible that then have 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from uuidd.core.ids import uuids
 from uuidd.core.ids.kinds import FORMATS
@@ -68,15 +67,7 @@ def as_kind(
     form = FORMATS[kind]
     if value >> form.bits:
         return
-    if form.unpack(value)["timestamp"] in _plausible_times(kind, epoch):
-        yield Reading(kind, value, epoch, base)
-
-
-@lru_cache(maxsize=64)
-def _plausible_times(kind: str, epoch: int | None) -> range:
-    """Return the values of a kind's time field that stand for plausible times."""
     field = time_field(kind, epoch)
     assert field is not None  # noqa: S101  (only kinds with a time are asked for)
-    first = max(-((field.epoch - FROM) // field.unit), 0)
-    last = min(-((field.epoch - UNTIL) // field.unit), 1 << field.bits)
-    return range(first, max(first, last))
+    if FROM <= field.tick(form.unpack(value)["timestamp"]) < UNTIL:
+        yield Reading(kind, value, epoch, base)

@@ -17,7 +17,7 @@ from uuidd.core.ids import snowflake, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
 from uuidd.core.ids.kinds import FORMATS, KINDS, Kind
 from uuidd_client import plausible
-from uuidd_client.fields import INSPECTED_KINDS, UUID_KINDS, Reading, kind_of_uuid
+from uuidd_client.fields import ALIASES, INSPECTED_KINDS, UUID_KINDS, Reading, kind_of_uuid
 
 UUID_BITS = 128
 
@@ -26,9 +26,6 @@ LONGEST_BITS = 160
 
 LONGEST = 100
 """Characters of the longest text that is read; the longest id, a UUID as a URN, has 47."""
-
-ALIASES = {"cassandra": "v1"}
-"""Kinds by another name: Cassandra's TimeUUID is a v1."""
 
 _ACCEPTED = (
     "it must be a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
@@ -65,7 +62,7 @@ def inspect(
     *kind* and an *epoch* out of range; TypeError for anything but a str, a UUID and an int.
     """
     if kind is not None:
-        check_name("kind", kind, (*INSPECTED_KINDS, *ALIASES))
+        check_name("kind", kind, INSPECTED_KINDS)
         kind = ALIASES.get(kind, kind)
     if epoch is not None:
         check_bits("epoch", epoch, snowflake.EPOCH_BITS)

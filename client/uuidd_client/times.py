@@ -26,7 +26,7 @@ from uuid import UUID
 
 from uuidd.core.ids import snowflake, versions
 from uuidd.core.ids.checks import check_name, look_up, shown
-from uuidd.core.ids.kinds import FORMATS, KINDS
+from uuidd.core.ids.kinds import FORMATS, KINDS, PLACES
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, text, tick_of
@@ -160,7 +160,8 @@ class Backfill(Generic[Id]):
         self._template = Template(kind, _random, **fields)
         self._time = self._template.time
         self._unit = None if unit is None else unit_of(unit, self._time)
-        self._slots = kind == "snowflake"
+        self._places = PLACES[kind].places
+        self._tick_of = snowflake.tick_of_place if kind == "snowflake" else lambda place: place
         self._used = Used()
         self._of_int: Callable[[int], Id] = cast("Any", _TYPES[kind].of_int)
         self._lock = threading.RLock()
@@ -217,19 +218,16 @@ class Backfill(Generic[Id]):
             unit = "us"
         unit = unit_of(unit, self._time)
         first, end = whole(tick, UNITS[unit], self._time)
-        begin, until = self._place_from(first), self._place_from(end)
-        # The one at the tick, or the last one before it.
-        place = self._used.free(self._place_from(tick + 1) - 1)
+        begin, until = self._places(first, end - first)
+        # That at *tick*, or the last one before it.
+        place = self._used.free(self._places(tick + 1, 0)[0] - 1)
         if place >= until:
             place = self._used.free(begin)
             if place >= until:
                 raise ValueError(self._full(tick, unit, until - begin))
-        made = self._template.at(snowflake.tick_of_place(place) if self._slots else place)
+        made = self._template.at(self._tick_of(place))
         self._used.add(place)
         return made
-
-    def _place_from(self, tick: int) -> int:
-        return snowflake.place_from(tick) if self._slots else tick
 
     def _full(self, tick: int, unit: str, places: int) -> str:
         other = [*self._template.accepted, "Backfill, whose random bits differ"][0]
@@ -279,14 +277,7 @@ def bounds(
     *until* before *time* and a time that the kind cannot hold; TypeError for anything that is not a
     time.
     """
-    units = span(kind, time, until, unit=unit, epoch=epoch)
-    form = FORMATS["v1" if kind == "cassandra" else kind]
-    low, _ = form.bounds(units.field.raw(units.first))
-    _, high = form.bounds(units.field.raw(units.end - 1))
-    if kind == "cassandra":
-        low, high = low >> 64 << 64 | _CASSANDRA_LOW, high >> 64 << 64 | _CASSANDRA_HIGH
-    of_int = _TYPES[kind].of_int
-    return of_int(low), of_int(high)
+    return span(kind, time, until, unit=unit, epoch=epoch).ids()
 
 
 def sort_key(kind: str, id: UUID | str | int) -> bytes:
@@ -326,6 +317,17 @@ class Span(NamedTuple):
     def last(self) -> int:
         """The first tick of the last unit, or *first* if the span begins later in that unit."""
         return max(self.first, (self.end - 1) // UNITS[self.unit] * UNITS[self.unit])
+
+    def ids(self) -> tuple[UUID | str | int, UUID | str | int]:
+        """Return the lowest and the highest possible id."""
+        kind = self.field.kind
+        form = FORMATS["v1" if kind == "cassandra" else kind]
+        low, _ = form.bounds(self.field.raw(self.first))
+        _, high = form.bounds(self.field.raw(self.end - 1))
+        if kind == "cassandra":
+            low, high = low >> 64 << 64 | _CASSANDRA_LOW, high >> 64 << 64 | _CASSANDRA_HIGH
+        of_int = _TYPES[kind].of_int
+        return of_int(low), of_int(high)
 
 
 def span(

@@ -24,9 +24,16 @@ def test_each_slot_is_on_the_tick_that_it_begins_in() -> None:
     assert ticks[-1] == TICKS_PER_MS
 
 
-def test_the_slot_up_to_a_tick_is_the_fraction_of_the_millisecond() -> None:
-    """Published: RFC 9562, 6.2, method 3."""
-    assert snowflake.place_from(UNIX_EPOCH + 4567 + 1) - 1 == 0x74E
+def test_the_slot_before_the_first_past_a_tick_is_the_last_one_up_to_it() -> None:
+    slots = [snowflake.place_from(UNIX_EPOCH + rest + 1) - 1 for rest in range(TICKS_PER_MS)]
+    # Published: RFC 9562, 6.2, method 3.
+    assert slots[4567] == 0x74E
+    assert slots[0] == 0
+    assert slots[-1] == snowflake.SLOTS - 1
+    for slot in range(snowflake.SLOTS):
+        tick = snowflake.tick_of_place(slot) - UNIX_EPOCH
+        assert slots[tick] == slot
+        assert tick == 0 or slots[tick - 1] == slot - 1
 
 
 @given(TICKS)

@@ -24,7 +24,7 @@ from uuidd.core.wire.libuuid import Op, ProtocolError
 from uuidd.core.wire.rpc import MalformedError
 from uuidd.statefile import FORMAT, UnusableError, decode, encode
 from uuidd_client.fields import INSPECTED_KINDS, ORDER
-from uuidd_client.readings import ALIASES, inspect
+from uuidd_client.readings import inspect
 
 LIMIT = 4096
 """Bytes of the longest request."""
@@ -203,7 +203,7 @@ def _headed(body: bytes) -> bytes:
     return f"uuidd-state {FORMAT} sha256:{hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
-_ASKED = (None, *INSPECTED_KINDS, *ALIASES, "v9", "")
+_ASKED = (None, *INSPECTED_KINDS, "v9", "")
 _EPOCHS = (None, 0, 1_288_834_974_657, (1 << 48) - 1)
 
 

@@ -65,11 +65,8 @@ def _do(given: argparse.Namespace) -> int:
     try:
         field = times.bounded_field_of(given.kind, given.epoch)
         ends = [read(each, field) for each in (given.time, given.until) if each is not None]
-        asked = {"unit": given.unit, "epoch": given.epoch}
-        span = times.span(given.kind, *ends, **asked)
-        ids = times.bounds(given.kind, *ends, **asked)
-        if given.uuid:
-            ids = tuple(_as_uuid(given.kind, id) for id in ids)
+        span = times.span(given.kind, *ends, unit=given.unit, epoch=given.epoch)
+        ids = [_as_uuid(given.kind, id) if given.uuid else id for id in span.ids()]
     except ValueError as error:
         raise CommandError(str(error)) from error
     ticks = times.UNITS[span.unit]

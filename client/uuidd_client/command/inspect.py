@@ -44,9 +44,9 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "-k",
         "--kind",
-        choices=(*INSPECTED_KINDS, *readings.ALIASES),
+        choices=INSPECTED_KINDS,
         metavar="KIND",
-        help=f"read the ids as this kind only: {', '.join((*INSPECTED_KINDS, *readings.ALIASES))}",
+        help=f"read the ids as this kind only: {', '.join(INSPECTED_KINDS)}",
     )
     command.add_argument(
         "--raw",

@@ -34,6 +34,7 @@ def serve(client: Client, host: str, port: int) -> None:
     class Server(ThreadingWSGIServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
+    # Or it would ask the daemon now.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(client))
     try:
@@ -55,10 +56,6 @@ class _Collector:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-
-    def describe(self) -> Iterable[Any]:
-        # Or the registry would ask the daemon now.
-        return ()
 
     def collect(self) -> Iterable[Any]:
         try:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import _thread
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -138,7 +139,7 @@ class Channel:
     All calls that ask the daemon raise DaemonUnavailable if it has no usable answer, and there is
     no fallback. Those in a life that is over may raise anything: the caller has to look.
 
-    Raises ValueError if $UUIDD_FALLBACK is wrong, or if $UUIDD_TIMEOUT is used and wrong.
+    Raises WrongVariable if $UUIDD_FALLBACK is wrong, or if $UUIDD_TIMEOUT is used and wrong.
     """
 
     def __init__(self, settings: Settings, life: Life, former: Channel | None = None) -> None:
@@ -161,7 +162,7 @@ class Channel:
         self._notices: dict[str, Notices] = {}
         self._fallback: Fallback | None = None
         self._supplies: dict[str, _Supply] = {}
-        self._stats = Stats()
+        self._counts: Counter[str] = Counter()
         if former is not None:
             self.follow(former)
 
@@ -183,11 +184,6 @@ class Channel:
         """Return the cutter for ids of *kind*, None if no two threads may share one."""
         return self._supply(kind).cutter if self._settings.shared else None
 
-    def one(self, kind: str, form: str) -> tuple[Cutter | None, Any]:
-        """Return the cutter for ids of *kind*, as ``cutter`` does, and the first id, in *form*."""
-        made = self.make(kind, form, 1)
-        return self.cutter(kind), made if form == "bytes" else made[0]
-
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return exactly *count* ids of *kind*, in one piece if *form* is ``bytes``."""
         if not KINDS[kind].timeline:
@@ -203,7 +199,10 @@ class Channel:
         """Return what was done here."""
         errors = [each for each in list(self._notices.values()) if each.error_at is not None]
         latest = max(errors, key=lambda each: each.error_at or 0, default=None)
-        return self._stats._replace(
+        return Stats(
+            leases=self._counts["leases"],
+            blocks=self._counts["blocks"],
+            fallback_blocks=self._counts["fallback_blocks"],
             leased=self._lease is not None,
             last_error="" if latest is None else latest.error,
             last_error_at=None if latest is None else latest.error_at,
@@ -266,7 +265,7 @@ class Channel:
             return use(other)
         finally:
             self.follow(other)
-            self._stats = self._stats.plus(*other._stats[:3])
+            self._counts.update(other._counts)
             other.connection.close()
 
     # Ids
@@ -368,7 +367,7 @@ class Channel:
                 self._ask_at = now + max(NO_LEASE_SECONDS, seconds)
                 return None
             self._lease = lease
-            self._stats = self._stats.plus(leases=1)
+            self._counts["leases"] += 1
             self._notices_of("utc").of_lease(f"lane {lease.lane} was leased")
         return self._lease
 
@@ -431,7 +430,7 @@ class Channel:
                         "its steady timeline is behind what this process has used",
                         "behind",
                     )
-                self._stats = self._stats.plus(blocks=1)
+                self._counts["blocks"] += 1
                 notices.answered(connection.path)
                 return block.first, block.count, block.origin, True, watch
             except DaemonUnavailable as error:
@@ -443,7 +442,7 @@ class Channel:
                     raise
         elif not fall_back:
             raise refused.again()
-        self._stats = self._stats.plus(fallback_blocks=1)
+        self._counts["fallback_blocks"] += 1
         self._fallback = self._fallback or Fallback(self._clock)
         if timeline == "utc":
             return *self._fallback.utc(size), False, self._life.watch

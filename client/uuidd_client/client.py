@@ -7,7 +7,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
-from operator import methodcaller
 
 from uuidd.core.ids.checks import look_up, shown
 from uuidd.core.ids.kinds import KINDS
@@ -92,14 +91,13 @@ class Client:
         if patience is not None and patience <= 0:
             raise ValueError(f"timeout is {shown(timeout)}; it must be {FINITE} above 0")
         path = None if socket is None else _path_of(socket)
-        self._settings = (path, fallback, age, patience)
-        # Tests of this project set it. A copy of the client has the system's clock again.
-        self._clock = clock = _clock or SYSTEM_CLOCK
+        # Tests of this project set the clock. A copy of the client has that of the system again.
+        clock = _clock or SYSTEM_CLOCK
+        self._settings = Settings(path, fallback, age, patience, clock, *_cutters())
         # Once, so that all of it makes ids in the same way.
         self._core = extension.core
         # Apart, so that a client is in no cycle of references, and hangs up as soon as it is gone.
-        settings = Settings(path, fallback, age, patience, clock, *_cutters())
-        self._channels = Channels(partial(Channel, settings))
+        self._channels = Channels(partial(Channel, self._settings))
         draws: Callable[[Kind], Any] = self.factory
         self._uuid1: Draws[uuid.UUID] = draws("v1")
         self._uuid6: Draws[uuid.UUID] = draws("v6")
@@ -239,10 +237,10 @@ class Client:
             self._channels.call(lambda channel: channel.close())
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._settings[0] or default_path()!r}>"
+        return f"<{type(self).__name__} of {self._settings.path or default_path()!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._settings
+        return type(self), self._settings[:4]
 
     def __enter__(self) -> Client:
         return self
@@ -267,7 +265,12 @@ class Client:
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
         wanted, channels = known(kind, form), self._channels
-        one = methodcaller("one", kind, wanted)
+
+        def one(channel: Channel) -> tuple[Cutter | None, Any]:
+            """Return the cutter for ids of *kind*, as ``Channel.cutter`` does, and the first id."""
+            made = channel.make(kind, wanted, 1)
+            return channel.cutter(kind), made if wanted == "bytes" else made[0]
+
         if self._core:
             draws: Callable[[], Any] = self._core.Draw(kind, wanted, partial(channels.call, one))
             return draws

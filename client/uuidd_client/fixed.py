@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from uuidd.core.ids.kinds import KINDS, PLACES, time_fields
@@ -19,6 +19,7 @@ from uuidd.core.ids.times import tick_at
 from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.life import Life
 from uuidd_client.notices import Stats
 from uuidd_client.used import Used
 
@@ -39,30 +40,19 @@ def clock_that_was_set() -> int | None:
 class FixedChannel:
     """What stands in for a ``Channel``: ids of *seed*, which are the same in each run.
 
-    Their time is that of *clock*, or *at*, a tick, where *clock* returns None. An id that would
-    have a time which was used before gets the next time that is free. The ids of a kind do not
-    depend on how many of another kind were made.
+    Their time is that of the clock, if a test has set it, and otherwise *at*, a tick. An id that
+    would have a time which was used before gets the next time that is free. The ids of a kind do
+    not depend on how many of another kind were made.
     """
 
-    def __init__(
-        self,
-        seed: int | str,
-        at: int,
-        worker: int,
-        clock: Callable[[], int | None] = clock_that_was_set,
-    ) -> None:
+    def __init__(self, seed: int | str, at: int, worker: int) -> None:
         self._lock = threading.RLock()
-        self._seed = seed
-        self._at, self._clock = at, clock
+        self._pid = os.getpid()
+        self._seed, self._at, self._worker = seed, at, worker
         draw = random.Random(f"{seed}/origin")  # noqa: S311  (repeatable is what is wanted)
         node = random_node(draw.getrandbits)
         self._origin = Origin(node, draw.getrandbits(CLOCK_SEQ_BITS), worker, lane=None)
         self._kinds: dict[str, _FixedKind] = {}
-
-    def one(self, kind: str, form: str) -> tuple[None, Any]:
-        """Return one id of *kind* in *form*, and no cutter, so that each call comes here."""
-        made = self.make(kind, form, 1)
-        return None, made if form == "bytes" else made[0]
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange. Nothing has to wait."""
@@ -70,9 +60,19 @@ class FixedChannel:
             known = self._kinds.get(kind)
             if known is None:
                 known = self._kinds[kind] = _FixedKind(kind, f"{self._seed}/{kind}", self._origin)
-            now = self._at if (read := self._clock()) is None else read
+            now = self._at if (read := clock_that_was_set()) is None else read
             parts = list(known.make(count, form, now))
             return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
+
+    def in_life(self, life: Life, former: FixedChannel | None) -> FixedChannel:
+        """Return the channel of a *life* that follows *former*: the same, if there is one.
+
+        A fork's child cannot know how many siblings it has, so it has one of a random seed.
+        """
+        found = former or self
+        if found._pid == life.pid:
+            return found
+        return FixedChannel(os.urandom(16).hex(), self._at, self._worker)
 
     def cutter(self, _kind: str) -> None:
         """Return None: each id is made here."""
@@ -92,25 +92,6 @@ class FixedChannel:
 
     def rest(self) -> None:
         """Do nothing: each id is a call of this channel."""
-
-
-class FixedChannels:
-    """Returns one ``FixedChannel`` for all lives of this process, and another in each child.
-
-    A fork's child cannot know how many siblings it has, so its seed is a random number.
-    """
-
-    def __init__(self, seed: int | str, at: int, worker: int) -> None:
-        self._pid = os.getpid()
-        self._seed, self._at, self._worker = seed, at, worker
-        self._channel = FixedChannel(seed, at, worker)
-
-    def __call__(self, _life: object, _former: object) -> FixedChannel:
-        """Return the channel of this process."""
-        if os.getpid() != self._pid:
-            self._pid, seed = os.getpid(), os.urandom(16).hex()
-            self._channel = FixedChannel(seed, self._at, self._worker)
-        return self._channel
 
 
 class _FixedKind:

@@ -48,14 +48,6 @@ class Stats(NamedTuple):
     last_error: str = ""
     last_error_at: float | None = None
 
-    def plus(self, leases: int = 0, blocks: int = 0, fallback_blocks: int = 0) -> Stats:
-        """Return this with more counts."""
-        return self._replace(
-            leases=self.leases + leases,
-            blocks=self.blocks + blocks,
-            fallback_blocks=self.fallback_blocks + fallback_blocks,
-        )
-
 
 class Notices:
     """Notes each change for *ids*, and tells it with ``tell``. *error* is the last error.

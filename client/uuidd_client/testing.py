@@ -14,15 +14,17 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import uuidd_client
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.checks import check_bits, shown
 from uuidd.core.ids.times import tick_at
-from uuidd_client import fixed
 from uuidd_client import private_daemon as daemons
+from uuidd_client.channel import Channel
 from uuidd_client.client import Channels, Client
+from uuidd_client.fixed import FixedChannel
 from uuidd_client.private_daemon import PrivateDaemon
 
 __all__ = ["DEFAULT_TIME", "PrivateDaemon", "fixed_ids", "private_daemon"]
@@ -62,8 +64,8 @@ def fixed_ids(
     if at.tzinfo is None:
         raise ValueError(f"at is {at}, without a time zone; pass one, such as tzinfo=UTC")
     check_bits("worker", worker, snowflake.WORKER_BITS)
-    new = fixed.FixedChannels(seed, tick_at(at), worker)
-    with _exchanged(uuidd_client._client(client), new) as exchanged:
+    fixed = FixedChannel(seed, tick_at(at), worker)
+    with _exchanged(uuidd_client._client(client), fixed.in_life) as exchanged:
         yield exchanged
 
 
@@ -81,12 +83,11 @@ def private_daemon(
     """
     used = uuidd_client._client(client)
     with daemons.running(None if worker is None else str(worker)) as daemon:
-        _, fallback, max_age, timeout = used._settings
-        there = Client(daemon.socket, fallback, max_age, timeout, _clock=used._clock)
+        there = used._settings._replace(path=str(daemon.socket))
         patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
         with (
             _environment(UUIDD_SOCKET=str(daemon.socket), UUIDD_TIMEOUT=patience),
-            _exchanged(used, there._channels.new),
+            _exchanged(used, partial(Channel, there)),
         ):
             yield daemon
 

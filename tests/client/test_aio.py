@@ -19,7 +19,7 @@ import pytest
 
 from tests.client.fakes import START, Held, Server, Time, grants
 from tests.client.lanes import Clock, World
-from tests.kinds import KINDS, TIMED
+from tests.kinds import KINDS, TIMED, apart
 from tests.rig import Daemon
 from tests.tools import output
 from uuidd_client import Client, DaemonUnavailable, connection
@@ -201,16 +201,16 @@ async def test_calls_that_were_cancelled_leave_few_threads(held: Held, path: Pat
 @in_each_loop
 async def test_many_tasks_share_one_request(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     """They find what the thread of the first one has asked for, without a thread of their own."""
-    one, asked, made = Channel.one, list[Any](), set[str]()
+    make, asked, made = Channel.make, list[Any](), set[str]()
 
     def counted(*words: Any) -> Any:
         asked.append(words)
-        return one(*words)
+        return make(*words)
 
     async def draw() -> None:
         made.add(await ids.ulid())
 
-    monkeypatch.setattr(Channel, "one", counted)
+    monkeypatch.setattr(Channel, "make", counted)
     with Held(path, grants(64, step=1000)) as server:
         ids = AsyncClient(Client(path, timeout=TEN_MINUTES, max_age=TEN_MINUTES))
         async with anyio.create_task_group() as tasks:
@@ -273,10 +273,9 @@ async def test_a_list_has_exactly_as_many_ids(
     daemon: Daemon, count: int, form: Form | None
 ) -> None:
     async with AsyncClient(Client(daemon.socket)) as ids:
-        made: Any = await ids.make("v7", count, form)
-    if form == "bytes":
-        assert isinstance(made, bytes)
-        made = [made[first : first + 16] for first in range(0, len(made), 16)]
+        found: Any = await ids.make("v7", count, form)
+    assert isinstance(found, bytes) == (form == "bytes")
+    made = apart("v7", found)
     assert len(made) == count
     assert made == sorted(set(made))
 

@@ -24,7 +24,7 @@ from tests.client.raw import of_child, raw_fork
 from tests.rig import Daemon
 from tests.tools import output
 from uuidd_client import Backfill, Client, life
-from uuidd_client.fixed import FixedChannels
+from uuidd_client.fixed import FixedChannel
 from uuidd_client.lease import Page
 from uuidd_client.life import Life, current, renew
 
@@ -280,10 +280,10 @@ def test_a_backfill_is_not_used_in_the_next_life(
 
 def test_ids_of_a_seed_go_on_after_a_renewal() -> None:
     """They are the same in each run on purpose, and would begin again."""
-    new = FixedChannels(1, 1 << 58, 5)
-    first = new(current(), None)
+    fixed = FixedChannel(1, 1 << 58, 5)
+    first = fixed.in_life(current(), None)
     renew()
-    assert new(current(), first) is first
+    assert fixed.in_life(current(), first) is first is fixed
 
 
 @EACH_IMPLEMENTATION

@@ -111,7 +111,7 @@ def test_a_client_comes_out_of_a_pickle_with_its_settings(
 ) -> None:
     client = Client("/nowhere/s", False, 0.5, 0.25)
     again = way(client)
-    assert again._settings == ("/nowhere/s", False, 0.5, 0.25)
+    assert again._settings[:4] == ("/nowhere/s", False, 0.5, 0.25)
     assert again._channels is not client._channels
 
 

@@ -136,13 +136,21 @@ class Settings(NamedTuple):
 class Channel:
     """The ids of one client in one *life*, and its connection to the daemon, for all threads.
 
+    It follows a *former* channel, and may share what that one knows of a *silence* of the daemon.
+
     All calls that ask the daemon raise DaemonUnavailable if it has no usable answer, and there is
     no fallback. Those in a life that is over may raise anything: the caller has to look.
 
     Raises WrongVariable if $UUIDD_FALLBACK is wrong, or if $UUIDD_TIMEOUT is used and wrong.
     """
 
-    def __init__(self, settings: Settings, life: Life, former: Channel | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        life: Life,
+        former: Channel | None = None,
+        silence: Silence | None = None,
+    ) -> None:
         self._settings = settings
         self._path = settings.path or default_path()
         self._timeout = given_timeout() if settings.timeout is None else settings.timeout
@@ -152,7 +160,7 @@ class Channel:
         self._lock = _new_lock()
         self._owner = 0
         self._waiting: dict[str, _thread.RLock] = {}
-        self._silence = Silence(always=not self._fall_back)
+        self._silence = silence or Silence(always=not self._fall_back)
         self.connection = self._connect()
         self._lease: Lease | None = None
         # None until the first request: a program that makes a few ids leaves the lanes to others.
@@ -259,7 +267,7 @@ class Channel:
                 raise Over
 
     def _apart(self, use: Callable[[Channel], Result]) -> Result:
-        other = Channel(self._settings, self._life, self)
+        other = Channel(self._settings, self._life, self, self._silence)
         other._notices = self._notices
         try:
             return use(other)

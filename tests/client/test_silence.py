@@ -122,6 +122,17 @@ def test_what_one_connection_found_the_others_do_not_wait_for(path: Path, asks: 
             assert not heard(found)
 
 
+def test_a_call_that_interrupts_another_does_not_wait_for_what_is_known_to_be_silent(
+    path: Path, waits: Waits
+) -> None:
+    """A handler of a signal that draws ids does not hold the program up each time."""
+    with Held(path, ONE), Client(path, timeout=SHORT, max_age=0, _clock=Time()) as client:
+        client.flake()
+        assert waits == pytest.approx([SHORT])
+        client._channels.call(lambda channel: channel.in_turn(lambda _: client.flake()))
+    assert waits[1:] == [0.0]
+
+
 def test_silence_is_known_for_as_long_as_it_lasts(path: Path, asks: Makes) -> None:
     """Who calls once an hour does not wait each time: his request is still out."""
     time, silence = Time(), Silence()

@@ -99,7 +99,7 @@ def test_without_its_package_listen_names_the_extra(
 
 
 @pytest.mark.parametrize(
-    "word", ["9755", ":9755", "127.0.0.1:", "127.0.0.1:65536", "h:1x", "ü..b:9755"]
+    "word", ["9755", ":9755", "127.0.0.1:", "127.0.0.1:65536", "h:1x", "h:٣", "ü..b:9755"]
 )
 def test_what_is_no_address_is_refused(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):

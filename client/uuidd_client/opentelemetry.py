@@ -15,6 +15,7 @@ import uuidd_client
 from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.life import current
+from uuidd_client.system import WrongVariable
 
 __all__ = ["IdGenerator"]
 
@@ -41,7 +42,7 @@ class IdGenerator(id_generator.IdGenerator):
             alive = current()
             try:
                 made: int = self._trace().int
-            except (DaemonUnavailable, TimeOutOfRange):
+            except (DaemonUnavailable, TimeOutOfRange, WrongVariable):
                 made = _alone()
             if made and not alive.over:
                 return made
@@ -51,7 +52,10 @@ class IdGenerator(id_generator.IdGenerator):
         while True:
             alive = current()
             # All bits of a v4 are random, except four in its 7th byte and two in its 9th.
-            drawn = self._span()
+            try:
+                drawn = self._span()
+            except WrongVariable:
+                drawn = os.urandom(16)
             made = int.from_bytes(drawn[:6] + drawn[-2:], "big")
             if made and not alive.over:
                 return made

@@ -57,6 +57,21 @@ def test_without_the_fallback_traces_go_on(place: Path) -> None:
     assert all(0 < value < 1 << 128 for value in made)
 
 
+@pytest.mark.parametrize(
+    ("generate", "bits"), [("generate_trace_id", 128), ("generate_span_id", 64)]
+)
+def test_with_a_wrong_variable_in_the_environment_traces_go_on(
+    client: Client, monkeypatch: pytest.MonkeyPatch, generate: str, bits: int
+) -> None:
+    """The next id of another kind tells of it."""
+    monkeypatch.setenv("UUIDD_TIMEOUT", "soon")
+    made = [getattr(IdGenerator(client), generate)() for _ in range(100)]
+    assert len({*made}) == 100
+    assert all(0 < value < 1 << bits for value in made)
+    with pytest.raises(ValueError, match="UUIDD_TIMEOUT is 'soon'"):
+        client.uuid7()
+
+
 def test_opentelemetry_finds_it_by_its_name() -> None:
     [found] = entry_points(group="opentelemetry_id_generator", name="uuidd")
     assert found.load() is IdGenerator

@@ -217,7 +217,7 @@ def test_a_client_over_a_limit_is_told_why_once() -> None:
     note = notification("x")
     with Pumped(refusal="no room") as one:
         one.client.deadline = 1.0
-        assert one.pump() == (b"", Next.REQUEST)
+        assert one.pump() == (b"", Next.REST)
         assert one.pump(note + note[:2]) == (b"", Next.REST)
         assert one.deadline() == 1.0
         sent, then = one.pump(note[2:] + SOME[3] + SOME[4])

@@ -204,7 +204,7 @@ class Acceptor:
         """Leave a client, which was just pumped, to whom it is for."""
         if then is END:
             self._end(client)
-        elif then is REQUEST and not client.refusal:
+        elif then is REQUEST:
             self._poller.park(client)
         else:
             self._tasks.start_soon(self._attend, client, then)
@@ -218,7 +218,7 @@ class Acceptor:
     async def _attend(self, client: Client, then: Next) -> None:
         """Wait for what has to happen, and pump, until the client is silent or ends."""
         try:
-            while then is not END and (then is not REQUEST or client.refusal):
+            while then is not END and then is not REQUEST:
                 then = await self._next(client, then)
         except MemoryError:
             _end_without_memory()
@@ -237,7 +237,7 @@ class Acceptor:
             if not await self._read(client):
                 client.tally.refuse("unread")
                 return END
-        elif then in (REQUEST, Next.REST):
+        elif then is Next.REST:
             seconds = self._limits.request_seconds
             if not await _ready(trio.lowlevel.wait_readable, client, seconds):
                 if not client.refusal:

@@ -74,7 +74,7 @@ class Next(Enum):
     """What has to happen before a client is pumped again."""
 
     REQUEST = "it sends its next request"
-    REST = "it sends the rest of a request"
+    REST = "it sends the rest of a request, or its only one if it is over a limit"
     READ = "it reads its replies"
     PAUSE = "what its answer waits for, *pause*, is over"
     PIECE = "others have their turn, within this turn of its user"
@@ -132,7 +132,7 @@ class Client:
         """The counts of its dialect."""
         self.pause: Pause = None
         self._answer: Answer | None = None
-        self._after = REQUEST
+        self._after = REST if refusal else REQUEST
         """What has to happen next once the answer that is half made, and all replies, are sent."""
         self._page_for: int | str | None = FIRST
         """The reply that passes the page: FIRST, or that to the request for a lease, its msgid."""

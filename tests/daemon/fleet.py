@@ -93,7 +93,7 @@ class Engine(Registers):
         await self._asked()
         return self.kept.get(number)
 
-    async def write(self, number: int, record: Record, found: Found | None) -> Found:
+    async def write(self, number: int, record: Record, found: Found | None) -> None:
         """See ``Registers``."""
         if self.delaying:
             self.late.append((number, record, found))
@@ -104,7 +104,6 @@ class Engine(Registers):
         self.replace(number, record)
         if self.losing:
             raise Away("the answer was lost")
-        return self.kept[number]
 
     async def freed(self) -> Freed:
         """See ``Registers``."""

@@ -17,8 +17,7 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
-from uuidd.fleet.engines import Version
-from uuidd.fleet.record import Record
+from uuidd.fleet.record import Found, Record
 from uuidd.server.clones import SPAN
 from uuidd.server.entropy import READ_AHEAD, of_this_moment
 from uuidd.server.saver import FIRST_REACH
@@ -242,13 +241,12 @@ class Slow(Engine):
         self.holds = False
         self.wrote, self.answering = trio.Event(), trio.Event()
 
-    async def write(self, number: int, record: Record, version: Version | None) -> Version:
+    async def write(self, number: int, record: Record, found: Found | None) -> None:
         """See ``Registers``."""
-        written = await super().write(number, record, version)
+        await super().write(number, record, found)
         if self.holds:
             self.wrote.set()
             await self.answering.wait()
-        return written
 
 
 async def test_a_renewal_of_the_claim_that_was_under_way_counts_for_nothing() -> None:

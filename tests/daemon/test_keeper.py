@@ -121,11 +121,11 @@ FAILS = GUESSES + TRIES
 class Outrun(Engine):
     """An engine at which others are faster at the first FAILS numbers that a host tries."""
 
-    async def write(self, number: int, record: Record, found: Found | None) -> Found:
+    async def write(self, number: int, record: Record, found: Found | None) -> None:
         """See ``Registers``."""
         if len(self.kept) < FAILS:
             self.replace(number, replace(record, claim="f" * 16, host=f"other{number}"))
-        return await super().write(number, record, found)
+        await super().write(number, record, found)
 
 
 async def test_a_host_that_others_outran_looks_again_soon() -> None:
@@ -354,11 +354,11 @@ async def test_a_host_takes_over_the_reserved_number_that_it_had_by_hand(engine:
 class Touched(Engine):
     """An engine at which an administrator writes a register right before its first claim."""
 
-    async def write(self, number: int, record: Record, found: Found | None) -> Found:
+    async def write(self, number: int, record: Record, found: Found | None) -> None:
         """See ``Registers``."""
         if self.writes == 1:
             self.replace(number, self.kept[number].record)
-        return await super().write(number, record, found)
+        await super().write(number, record, found)
 
 
 async def test_a_host_tries_its_number_by_hand_again() -> None:

@@ -70,7 +70,9 @@ class Fleet:
         async with connect(parse(self.url)) as registers:
             await registers.meta()
             found = await registers.read(number)
-            return found if record is None else await registers.write(number, record, found)
+            if record is not None:
+                await registers.write(number, record, found)
+            return found
 
 
 HELD = Record("fedcba9876543210", FAR, held=True, host="db1", other={"later": 1})

@@ -140,7 +140,8 @@ def test_without_a_majority_nothing_is_confirmed(engine: Server, tmp_path: Path)
     async def write() -> None:
         async with fleet.connect() as registers:
             await registers.meta()
-            written = await registers.write(3, record, None)
+            await registers.write(3, record, None)
+            written = await registers.read(3)
             tell_minority(signal.SIGSTOP)
             try:
                 with pytest.raises(Away):

@@ -110,9 +110,11 @@ def test_a_write_over_what_the_engine_has_lost_changes_nothing(
     async def write() -> None:
         async with fleet.connect() as coordinator:
             await coordinator.meta()
-            before = await coordinator.write(3, first, None)
+            await coordinator.write(3, first, None)
+            before = await coordinator.read(3)
             backup = Backup(engine, tmp_path)
-            forgotten = await coordinator.write(3, lost, before)
+            await coordinator.write(3, lost, before)
+            forgotten = await coordinator.read(3)
             backup.restore()
             found = await answered(lambda: coordinator.read(3))
             assert found.record == first

@@ -13,7 +13,7 @@ from uuidd.core.ids import times
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import Address
-from uuidd.fleet.record import NUMBERS, Meta, UnreadableError, new_token, this_host
+from uuidd.fleet.record import NUMBERS, Meta, new_token, this_host
 from uuidd.output import Parser
 from uuidd.refused import Refused
 
@@ -121,8 +121,6 @@ def main(argv: Sequence[str]) -> int:
 
     try:
         print(trio.run(_run, reached(given.url, given), given))
-    except UnreadableError as error:
-        raise Refused(str(error)) from error
     except Away as away:
         raise Refused(f"{given.url.name} gives no answer: {away}") from away
     return 0

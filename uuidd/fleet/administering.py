@@ -118,8 +118,9 @@ class Administrator:
                     else replace(found.record, until=until, at=self.now)
                 )
                 try:
-                    found = await self.fleet.write(number, record, found)
+                    await self.fleet.write(number, record, found)
                     changed += 1
+                    break
                 except Changed:
                     found = await self.fleet.read(number)
         return changed, until

@@ -150,8 +150,6 @@ class Keeper:
         # It only spreads the hosts over the numbers.
         self._random = random or Random(secrets.randbits(64))  # noqa: S311
         self._meta: Meta | None = None
-        # The register of this host's number as it was read or written last.
-        self._found: Found | None = None
         # A claim that was written without an answer so far: the register tells if it is there.
         self._attempt: Claim | None = None
         self._unconfirmed = self._fence.claim is not None
@@ -191,7 +189,7 @@ class Keeper:
         """
         self._life.cancel()
         self._not_before = until
-        self._found = self._attempt = None
+        self._attempt = None
         self._unconfirmed = self._fenced = False
         self.standing.dropped()
 
@@ -275,10 +273,8 @@ class Keeper:
                 await self._renew(claim)
             return 0.0
         except Changed:
-            self._found = None
             return self._random.uniform(0, AGAIN_SECONDS)
         except Exception as error:
-            self._found = None
             self._resume()
             self.standing.away(str(error))
             pause, self._retry = self._retry, min(2 * self._retry, RETRY[1])
@@ -322,7 +318,7 @@ class Keeper:
     async def _renew(self, claim: Claim) -> None:
         """Write a later *until*; the first time after a start, under a new token."""
         number, attempt = claim.number, self._attempt
-        found = self._found or await self._ask(self._registers.read(number))
+        found = await self._ask(self._registers.read(number))
         record = None if found is None else found.record
         if found is None and await self._ask(self._registers.meta()) != self._meta:
             raise Changed
@@ -345,7 +341,7 @@ class Keeper:
             )
         else:
             written = rules.renewed(record, until=until, now=now)
-        self._found = await self._ask(self._registers.write(number, written, found))
+        await self._ask(self._registers.write(number, written, found))
         new = rules.confirmed(claim.namespace, number, written, claim.begin)
         if self._fence.number is None:
             self.standing.resumed(new)
@@ -363,7 +359,7 @@ class Keeper:
             self._fence.close()
             self._moved.unpark_all()
         self._fenced, self._unconfirmed = True, False
-        self._attempt = self._found = None
+        self._attempt = None
         self.standing.fenced(claim, record, self._holder, copied=copied)
 
     async def _new_claim(self, meta: Meta) -> Claim:
@@ -446,7 +442,7 @@ class Keeper:
             return None
         until = self._steady() + self._window
         written = rules.renewed(found.record, until=until, now=self._read().now)
-        self._found = await self._ask(self._registers.write(attempt.number, written, found))
+        await self._ask(self._registers.write(attempt.number, written, found))
         return rules.confirmed(attempt.namespace, attempt.number, written, attempt.begin)
 
     async def _claimed(self, meta: Meta, tried: rules.Candidates) -> Claim | None:
@@ -461,7 +457,7 @@ class Keeper:
             )
             self._attempt = claim = rules.confirmed(meta.id, number, written, begin)
             with suppress(Changed):
-                self._found = await self._ask(self._registers.write(number, written, found))
+                await self._ask(self._registers.write(number, written, found))
                 return claim
             self._attempt = None
         return None

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuidd import version
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
+from uuidd.refused import Refused
 from uuidd.statefile import machine_hash
 
 FORMAT = 1
@@ -36,7 +37,7 @@ _MAX_BYTES = 1 << 16
 _Kind = TypeVar("_Kind", "Meta", "Record")
 
 
-class UnreadableError(Exception):
+class UnreadableError(Refused):
     """What the engine keeps is no record of ours; one line that names it and says what is wrong."""
 
 

@@ -59,7 +59,8 @@ class Registers:
         self._path = address.path.rstrip("/")
         self._is_remote = bool(address.hosts)
         self._meta_key = f"{self._path}/meta"
-        self._meta: tuple[str, bytes] | None = None
+        self._id = ""
+        self._guard: tuple[str, bytes] | None = None
         # A thread may hang with the engine. Saves have other threads, and go on.
         self._thread = trio.CapacityLimiter(1)
 
@@ -71,10 +72,10 @@ class Registers:
         """
         entry = await self._ask(partial(self._engine.get, self._meta_key))
         if entry is None:
-            self._meta = None
+            self._id = ""
             return None
         meta = decode(Meta, entry.value, self._meta_key)
-        self._meta = meta.id, entry.value
+        self._id, self._guard = meta.id, (self._meta_key, entry.value)
         return meta
 
     async def create(self, meta: Meta, registers: Mapping[int, Record]) -> None:
@@ -109,20 +110,18 @@ class Registers:
         entry = await self._ask(partial(self._engine.get, key))
         return None if entry is None else _found(entry, key)
 
-    async def write(self, number: int, record: Record, found: Found | None) -> Found:
+    async def write(self, number: int, record: Record, found: Found | None) -> None:
         """Replace the register that was *found*, or make it if that is None.
 
-        Returns what a read would find now. Raises Changed if it is not as it was read, exists
-        already, or the namespace is gone. If the record says that the number is free, ``freed``
-        tells of it.
+        Raises Changed if it is not as it was read, exists already, or the namespace is gone. If the
+        record says that the number is free, ``freed`` tells of it.
         """
         version = None if found is None else found.version
-        version = await self._ask(self._put(register_name(number), encode(record), version))
+        await self._ask(self._put(register_name(number), encode(record), version))
         if not (record.held or record.reserved):
             # The write was done. Who is not told finds the number when it looks at all registers.
             with suppress(Away):
                 await self._tell_freed(number)
-        return Found(record, version)
 
     async def freed(self) -> Freed:
         """Return the number that was let go last.
@@ -147,15 +146,13 @@ class Registers:
                 await self._ask(self._put("freed", told, freed.version))
                 return
 
-    def _put(self, name: str, value: bytes, version: Version | None) -> Callable[[], Version]:
-        key = self._own(name)
-        assert self._meta is not None  # noqa: S101 - its id is in the key
-        return partial(self._engine.put, key, value, version, (self._meta_key, self._meta[1]))
+    def _put(self, name: str, value: bytes, version: Version | None) -> Callable[[], None]:
+        return partial(self._engine.put, self._own(name), value, version, self._guard)
 
     def _own(self, name: str) -> str:
-        if self._meta is None:
+        if not self._id:
             raise RuntimeError("the namespace is asked for first, and must be there")
-        return f"{self._path}/{self._meta[0]}/{name}"
+        return f"{self._path}/{self._id}/{name}"
 
     async def _ask(self, question: Callable[[], _Answer]) -> _Answer:
         """Return the engine's answer, which a thread waits for.

@@ -73,8 +73,8 @@ class Engine(Protocol):
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
-    ) -> Version:
-        """Replace the value of that *version*, None for none; return the new version.
+    ) -> None:
+        """Replace the value of that *version*, None for none.
 
         Raises Changed if the value is not of that version, or the key of *guard* has another value
         than *guard* says. Without a guard, what the key needs, such as a folder, is made too.

@@ -58,7 +58,7 @@ class Etcd:
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
-    ) -> Version:
+    ) -> None:
         """See ``Engine``."""
         compare = [] if guard is None else [_is_value(*guard)]
         if version is None:
@@ -73,15 +73,11 @@ class Etcd:
             "success": [{"request_put": {"key": _text(key), "value": _base64(value)}}],
         }
         answer = self._ask("kv/txn", body, repeat=False)
-        try:
-            revision = int(answer["header"]["revision"])
-            if answer.get("succeeded") is True:
-                return revision, value
-            if "succeeded" in answer or "responses" in answer:
-                raise TypeError("it says neither that it was done nor that it was not")
-        except (ValueError, TypeError, KeyError) as error:
-            raise Away("its answer about a transaction is not etcd's") from error
-        raise Changed
+        refused = "succeeded" not in answer and "responses" not in answer
+        if "header" not in answer or not (refused or answer.get("succeeded") is True):
+            raise Away("its answer about a transaction is not etcd's")
+        if refused:
+            raise Changed
 
     def close(self) -> None:
         """See ``Engine``. A connection lasts for one question."""

@@ -46,7 +46,7 @@ class Folder:
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
-    ) -> Version:
+    ) -> None:
         """See ``Engine``."""
         path = Path(key)
         with _named_errors():
@@ -62,7 +62,7 @@ class Folder:
                     there = _read(Path(guard[0]))
                     if there is None or there.value != guard[1]:
                         raise Changed
-                return _write(path, found.version[0] + 1 if found else 1, value)
+                _write(path, found.version[0] + 1 if found else 1, value)
 
     def close(self) -> None:
         """See ``Engine``."""
@@ -108,7 +108,7 @@ def _read(path: Path) -> Entry | None:
     return Entry(value, (number, value), written)
 
 
-def _write(path: Path, count: int, value: bytes) -> Version:
+def _write(path: Path, count: int, value: bytes) -> None:
     """Replace a file so that a reader finds the old or the new, also after a power cut."""
     new = path.with_name(f".{path.name}.new")
     with open(
@@ -126,4 +126,3 @@ def _write(path: Path, count: int, value: bytes) -> Version:
             raise
     finally:
         os.close(folder)
-    return count, value

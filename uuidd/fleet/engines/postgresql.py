@@ -61,7 +61,7 @@ class Postgresql:
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
-    ) -> Version:
+    ) -> None:
         """See ``Engine``."""
         text = value.decode()
         (seq, old), (guarding, guarded) = version or (None, None), guard or (None, b"")
@@ -71,16 +71,14 @@ class Postgresql:
         values = {"key": key, "new": text, "seq": seq, "old": old}
         values |= {"guard": guarding, "guarded": guarded.decode()}
 
-        def ask(connection: Connection) -> tuple[Any, ...] | None:
+        def ask(connection: Connection) -> int:
             if guard is None:
                 with suppress(errors.UniqueViolation):  # another makes it at the same time
                     connection.execute(_TABLE)
-            return connection.execute(f"{query} RETURNING seq".encode(), values).fetchone()
+            return connection.execute(query.encode(), values).rowcount
 
-        row = self._ask(ask)
-        if row is None:
+        if self._ask(ask) == 0:
             raise Changed
-        return row[0], text
 
     def close(self) -> None:
         """See ``Engine``. A thread that waits for the server gets an error at once."""

@@ -84,18 +84,18 @@ class Zookeeper:
 
     def put(
         self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
-    ) -> Version:
+    ) -> None:
         """See ``Engine``. No node can be made without its folder, which is that of the guard."""
         with self._asked() as client, suppress(NodeExistsError, BadVersionError, NoNodeError):
             if version is None:
-                made = client.create_async(key, value, makepath=guard is None, include_data=True)
-                _, stat = made.get(timeout=HOST_SECONDS)
-                return _entry(value, stat).version
+                made = client.create_async(key, value, makepath=guard is None)
+                made.get(timeout=HOST_SECONDS)
+                return
             # A ZooKeeper that was restored, and a node made again, count versions anew.
             there, stat = client.get_async(key).get(timeout=HOST_SECONDS)
             if _entry(there, stat).version == version:
-                written = client.set_async(key, value, stat.version)
-                return _entry(value, written.get(timeout=HOST_SECONDS)).version
+                client.set_async(key, value, stat.version).get(timeout=HOST_SECONDS)
+                return
         raise Changed
 
     def close(self) -> None:

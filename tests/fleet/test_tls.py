@@ -84,6 +84,16 @@ async def test_a_certificate_and_a_password_let_the_daemon_in(secured: Address) 
         assert found.record == RECORD
 
 
+async def test_the_certificates_of_the_system_are_trusted_by_default(
+    secured: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(secured.files["ca"]))
+    files = {option: path for option, path in secured.files.items() if option != "ca"}
+    query = "?sslmode=verify-full" if secured.engine == "postgresql" else ""
+    address = replace(parse(f"{secured.url}{query}"), user=USER, files=files)
+    assert await opened(address) == META
+
+
 STRANGERS: dict[str, tuple[str, dict[str, str | None], str]] = {
     # Its authority is not the one that --worker-ca names.
     "the certificate of another authority": (HOST, {"ca": "other-ca.pem"}, "certificate verify"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -146,9 +147,13 @@ def check_query(address: Address) -> None:
 def _options(address: Address, password: str) -> dict[str, Any]:
     """Return what libpq is given for each host."""
     files = {"sslrootcert": "ca", "sslcert": "cert", "sslkey": "key"}
+    query = dict(address.query)
+    verifies = query.get("sslmode", "").startswith("verify-")
     options: dict[str, Any] = {
         "sslmode": "verify-full" if "ca" in address.files else "prefer",
-        **dict(address.query),
+        # Those of the system; libpq's default is a file of its user.
+        "sslrootcert": ssl.get_default_verify_paths().cafile if verifies else None,
+        **query,
         "dbname": address.database,
         "user": address.user or None,
         "password": password or None,

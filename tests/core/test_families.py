@@ -15,8 +15,6 @@ from tests.kinds import KINDS
 from uuidd.core.ids import bases, snowflake, uuids, versions
 from uuidd.core.ids.kinds import FORMATS
 
-TWITTER = snowflake.TWITTER_EPOCH
-
 
 class Part(NamedTuple):
     """A field of an id, and its range, both ends included."""
@@ -27,7 +25,7 @@ class Part(NamedTuple):
 
 
 class Family(NamedTuple):
-    """What makes an id of a *layout* of its fields, the first of which counts from *begin*.
+    """What makes an id of a *layout* of its fields.
 
     *fields* returns what *make* takes. *names* are what errors call the fields, if these are not
     the names of the parameters.
@@ -37,33 +35,23 @@ class Family(NamedTuple):
     layout: str
     make: Callable[..., int]
     fields: Callable[[int], tuple[int, ...]]
-    begin: int = 0
     names: str = ""
 
     @property
     def parts(self) -> list[Part]:
         """The fields that *make* takes, with the names of its parameters."""
         sizes = [size for field, size in kinds.sizes(self.layout).items() if field not in FIXED]
-        begins = [self.begin, *[0] * len(sizes)]
         names = self.names.split() or inspect.signature(self.make).parameters
-        named = zip(names, begins, sizes, strict=False)
-        return [Part(name, begin, begin + (1 << size) - 1) for name, begin, size in named]
+        return [Part(name, 0, (1 << size) - 1) for name, size in zip(names, sizes, strict=True)]
 
     def packed(self, *parts: int) -> int:
         """Return the id that *make* is to return."""
         names = [field for field in kinds.sizes(self.layout) if field not in FIXED]
         fixed = {"version": int(self.kind[1:]) if self.kind[0] == "v" else 0, "variant": 0b10}
-        values = (parts[0] - self.begin, *parts[1:])
-        return kinds.packed(self.layout, dict(zip(names, values, strict=True)) | fixed)
+        return kinds.packed(self.layout, dict(zip(names, parts, strict=True)) | fixed)
 
 
 FIXED = ("version", "variant")
-
-
-def snowflake_parts(value: int) -> tuple[int, ...]:
-    """Return the fields of a Snowflake as ``snowflake.snowflake`` takes them."""
-    since, worker, sequence = FORMATS["snowflake"].unpack(value).values()
-    return TWITTER + since, worker, sequence
 
 
 def described(kind: str, names: str, layout: str = "") -> Family:
@@ -81,9 +69,6 @@ def described(kind: str, names: str, layout: str = "") -> Family:
 FAMILIES = [
     Family("v1", KINDS["v1"].layout, versions.v1, versions.gregorian_fields),
     Family("v6", KINDS["v6"].layout, versions.v6, versions.gregorian_fields),
-    Family(
-        "snowflake", KINDS["snowflake"].layout, snowflake.snowflake, snowflake_parts, begin=TWITTER
-    ),
     described("v1", "timestamp clock_seq node"),
     described(
         "v2",

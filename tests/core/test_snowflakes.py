@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import kinds
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 
@@ -83,13 +86,27 @@ def test_the_range_of_milliseconds_goes_with_the_epoch() -> None:
     for ms in (999, 1000 + (1 << 41)):
         message = f"^ms is {ms}; with epoch 1000 it must be 1000 to {999 + (1 << 41)}$"
         with pytest.raises(ValueError, match=message):
-            snowflake.snowflake(ms, 0, 0, epoch=1000)
+            snowflake.of_place(ms << 12, 0, epoch=1000)
 
 
 @pytest.mark.parametrize("epoch", [True, 1.0])
 def test_an_epoch_that_is_no_int_is_refused(epoch: int) -> None:
     with pytest.raises(TypeError, match=f"^epoch is {epoch}; it must be an int$"):
-        snowflake.snowflake(TWITTER, 0, 0, epoch=epoch)
+        snowflake.of_place(TWITTER << 12, 0, epoch=epoch)
+
+
+@pytest.mark.parametrize("worker", [True, 1.0, None])
+def test_a_worker_that_is_no_int_is_refused(worker: Any) -> None:
+    with pytest.raises(TypeError, match=f"^worker is {worker}; it must be an int$"):
+        snowflake.of_place(TWITTER << 12, worker)
+
+
+@pytest.mark.parametrize("worker", [0, 1023])
+@pytest.mark.parametrize("since", [0, (1 << 41 + 12) - 1])
+def test_a_place_fits_up_to_the_ends_of_the_time(worker: int, since: int) -> None:
+    made = snowflake.of_place((TWITTER << 12) + since, worker)
+    fields = {"time": since >> 12, "worker": worker, "rest": since % 4096}
+    assert kinds.fields("snowflake", made) == fields
 
 
 def test_base32_and_base58_have_the_digits_of_gos_library() -> None:

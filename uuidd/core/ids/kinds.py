@@ -17,7 +17,7 @@ MARKS = ("version", "variant")
 """The fields that are the same in all UUIDs of a kind."""
 
 _UUID = ("uuid", "text", "bytes")
-_IN_RUNS = in_runs(RUN, random=False, since=0)
+_IN_RUNS = in_runs(RUN, random=False)
 _IN_MS = in_runs(TICKS_PER_MS, random=True)
 
 
@@ -172,7 +172,7 @@ _MADE = (
         "v4",
         "",
         _UUID,
-        in_runs(RUN, random=True, since=0),
+        in_runs(RUN, random=True),
         "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]",
         None,
     ),

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.snowflake import TWITTER_EPOCH
-from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.typed import NamedTuple
 
 RUN = 1 << 12
@@ -48,13 +47,11 @@ class Places(NamedTuple):
     random: bool
 
 
-def in_runs(length: int, *, random: bool, since: int = UNIX_EPOCH) -> Places:
-    """Return the places of a kind each of whose places is a tick.
-
-    A run has *length* ticks; one begins at the tick *since*.
-    """
+def in_runs(length: int, *, random: bool) -> Places:
+    """Return the places of a kind each of whose places is a tick, in runs of *length* ticks."""
     return Places(
-        lambda first: length - (first - since) % length,
+        # A run begins at tick 0; so do seconds and milliseconds, also those of Unix time.
+        lambda first: length - first % length,
         lambda first, count: (first, first + count),
         lambda count: count,
         random,

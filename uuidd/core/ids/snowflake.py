@@ -38,22 +38,6 @@ def time_field(epoch: int = TWITTER_EPOCH) -> TimeField:
     return unix_field("snowflake", TICKS_PER_MS, TIME_BITS, epoch_ms=epoch)
 
 
-def snowflake(ms: int, worker: int, sequence: int, *, epoch: int = TWITTER_EPOCH) -> int:
-    """Return the Snowflake of Unix milliseconds, a worker number and a sequence number.
-
-    Raises ValueError, naming field, value and range, if one does not fit.
-    """
-    check_bits("worker", worker, WORKER_BITS)
-    check_bits("sequence", sequence, SEQUENCE_BITS)
-    for name, value in (("ms", ms), ("epoch", epoch)):
-        if type(value) is not int:
-            raise TypeError(f"{name} is {shown(value)}; it must be an int")
-    if not 0 <= ms - epoch < 1 << TIME_BITS:
-        last = epoch + (1 << TIME_BITS) - 1
-        raise ValueError(f"ms is {shown(ms)}; with epoch {epoch} it must be {epoch} to {last}")
-    return (ms - epoch) << 22 | worker << SEQUENCE_BITS | sequence
-
-
 def worker_from_halves(datacenter_id: int, worker_id: int) -> int:
     """Return the worker number of its two halves.
 
@@ -84,8 +68,19 @@ def ticks_for(count: int) -> int:
 
 
 def of_place(place: int, worker: int, *, epoch: int = TWITTER_EPOCH) -> int:
-    """Return the Snowflake of a place. Raises ValueError, naming the field, if one does not fit."""
-    return snowflake(place >> SEQUENCE_BITS, worker, place & SLOTS - 1, epoch=epoch)
+    """Return the Snowflake of a place.
+
+    Raises ValueError, naming field, value and range, if the worker or the milliseconds do not fit;
+    TypeError if the worker or the epoch is not an int.
+    """
+    check_bits("worker", worker, WORKER_BITS)
+    ms, slot = place >> SEQUENCE_BITS, place & SLOTS - 1
+    if type(epoch) is not int:
+        raise TypeError(f"epoch is {shown(epoch)}; it must be an int")
+    if not 0 <= ms - epoch < 1 << TIME_BITS:
+        last = epoch + (1 << TIME_BITS) - 1
+        raise ValueError(f"ms is {shown(ms)}; with epoch {epoch} it must be {epoch} to {last}")
+    return (ms - epoch) << 22 | worker << SEQUENCE_BITS | slot
 
 
 def tick_of_place(place: int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import shutil
 import socket
 import subprocess
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -82,6 +83,19 @@ def output(*command: object, **options: Any) -> str:
     done = run(*command, **options)
     assert done.returncode == 0, f"{command} failed:\n{done.stdout}{done.stderr}"
     return done.stdout
+
+
+@contextlib.contextmanager
+def holding(*command: object) -> Iterator[int]:
+    """Run a command that holds something from its first line on; yield its process id.
+
+    It ends with its standard input, which ends with the context.
+    """
+    words = [str(word) for word in command]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"\n"
+        yield holder.pid
 
 
 def refusal(act: Callable[..., object], *arguments: object, **named: object) -> str:

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.tools import refusal
+from tests.tools import holding, refusal
 from uuidd.server.pidfile import pid_file
 
 NOBODY = 65534
@@ -44,13 +43,9 @@ def test_the_file_names_this_process_while_it_is_held(path: Path) -> None:
 
 @pytest.mark.process
 def test_the_file_of_a_process_that_lives_is_left_to_it(path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"\n"
-        assert f"is held by the uuidd with pid {holder.pid};" in refused(path)
-        assert int(path.read_text()) == holder.pid
+    with holding(sys.executable, "-c", HOLD, path) as pid:
+        assert f"is held by the uuidd with pid {pid};" in refused(path)
+        assert int(path.read_text()) == pid
 
 
 @pytest.mark.parametrize("locked", [False, True])

@@ -6,11 +6,10 @@ import contextlib
 import fcntl
 import os
 import struct
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tools import need, output, with_own_mounts
+from tests.tools import holding, need, output, with_own_mounts
 
 SHUTDOWN = 0x8004587D
 """The ioctl EXT4_IOC_SHUTDOWN."""
@@ -53,15 +52,8 @@ class Mounts:
 @contextlib.contextmanager
 def private_mounts() -> Iterator[Mounts]:
     """Provide a mount namespace that lasts as long as the context."""
-    command = with_own_mounts("sh", "-c", "echo; exec cat")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        try:
-            assert holder.stdout.readline() == b"\n"
-            yield Mounts(holder.pid)
-        finally:
-            holder.kill()
+    with holding(*with_own_mounts("sh", "-c", "echo; exec cat")) as holder:
+        yield Mounts(holder)
 
 
 def fill(folder: Path) -> Path:

@@ -5,18 +5,18 @@ Root starts the daemon, which goes on as a user of its own.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import stat
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.rig import Daemon, ended
+from tests.tools import holding
 
 pytestmark = pytest.mark.usefixtures("as_root")
 
@@ -187,14 +187,9 @@ sys.stdin.read()
 """
 
 
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> AbstractContextManager[int]:
     """Let the attacker hold a lock on *path*, if they can open it."""
-    words = [sys.executable, "-c", LOCK, str(ATTACKER), str(path)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"\n"
-        yield
+    return holding(sys.executable, "-c", LOCK, ATTACKER, path)
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
 from tests.rig import Daemon
-from tests.tools import output
+from tests.tools import holding, output
 
 SHIFTED = ("unshare", "-T", "--boottime", "-10")
 """Before a command, for a time namespace in which CLOCK_BOOTTIME is 10 s less."""
@@ -42,18 +41,11 @@ print(time.time_ns() // 1_000_000 - (client.uuid7().int >> 80))
 @pytest.mark.usefixtures("as_root")
 def test_an_id_is_of_now_in_a_time_namespace_that_is_10_s_back() -> None:
     """A block from before is not used there, where its age cannot be told by CLOCK_BOOTTIME."""
-    holding = [*SHIFTED, "sh", "-c", "echo; exec cat"]
-    with (
-        Daemon() as daemon,
-        subprocess.Popen(holding, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder,
-    ):
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"\n"
-        said = output(sys.executable, "-c", ENTER, daemon.socket, holder.pid)
+    with Daemon() as daemon, holding(*SHIFTED, "sh", "-c", "echo; exec cat") as holder:
+        said = output(sys.executable, "-c", ENTER, daemon.socket, holder)
         ticks, milliseconds = map(int, said.split())
         assert ticks < 1_000_000
         assert milliseconds < 100
-        holder.kill()
 
 
 DRAW = """

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.coverage.measuring import TOP
-from tests.mutations.auto import Wanted, auto
+from tests.mutations.auto import Wanted, auto, run_git
 from tests.mutations.catalogue import MUTATIONS
-from tests.mutations.executed import FILE, digests, executed, loaded
+from tests.mutations.executed import executed
+from tests.mutations.matrix import lost, matrix, needed
 from tests.mutations.mutation import Mutation, check, run
 
 
@@ -23,6 +24,12 @@ def main(words: Sequence[str] | None = None) -> int:
     which.add_argument("--only", action="append", metavar="NAME", help="may be repeated")
     which.add_argument("--sample", type=int, metavar="N", help="try N mutations only")
     which.add_argument("--auto", type=int, metavar="N", help="try N mutants that rules make")
+    which.add_argument(
+        "--matrix", type=int, metavar="N", help="find all tests that see each entry and N mutants"
+    )
+    which.add_argument(
+        "--lost", nargs="+", metavar="TEST", help="print what nobody sees without these tests"
+    )
     which.add_argument("--for", dest="path", metavar="FILE", help="print the quick tests of a file")
     which.add_argument(
         "--map", action="store_true", help="see again which quick tests execute which lines"
@@ -30,23 +37,34 @@ def main(words: Sequence[str] | None = None) -> int:
     add("--seed", default="0", help="which N those are; such as a commit's hash")
     add("--check", action="store_true", help="only see whether each finds its place and its tests")
     add("--again", action="store_true", help="only mutants by rule that survived before a change")
+    add("--entries", type=int, metavar="N", help="N entries for the matrix; default: all")
     add("--paths", nargs="+", default=[], help="only mutants by rule of these")
     add("--changed", metavar="COMMIT", help="only mutants by rule of lines changed since then")
     add("--executed", type=Path, metavar="FILE", help="what tests.coverage --map FILE wrote")
     add("--seconds", type=float, help="begin no mutant by rule after so long")
     add("--jobs", type=int, default=2, help="side by side; default: %(default)s")
     given = parser.parse_args(words)
-    if given.path and not (TOP / given.path).exists():
-        parser.error(f"there is no file {given.path} in {TOP}")
+    for named in (*(given.lost or ()), *filter(None, [given.path])):
+        if not (TOP / named.partition("::")[0]).exists():
+            parser.error(f"there is no file {named.partition('::')[0]} in {TOP}")
+    by_rule = given.auto is not None or given.matrix is not None
+    if not by_rule and (given.again or given.paths or given.changed):
+        parser.error("--again, --paths and --changed are of mutants by rule: add --auto N")
+    if given.changed and run_git("rev-parse", "--quiet", "--verify", given.changed).returncode:
+        parser.error(f"there is no commit {given.changed}")
     # As Ctrl-C does, so that nothing is left.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     wanted = Wanted(given.seed, given.paths, given.changed, given.seconds, given.jobs)
     if given.auto is not None:
         done = auto(given.auto, wanted, again=given.again, file=given.executed)
+    elif given.matrix is not None:
+        done = matrix(given.matrix, _sample(given.entries, given.seed), wanted)
     elif given.map:
         done = bool(executed().tests)
+    elif given.lost:
+        done = lost(given.lost)
     elif given.path:
-        done = _needed(given.path)
+        done = needed(given.path)
     else:
         mutations = _sample(given.sample, given.seed)
         if given.only:
@@ -55,27 +73,6 @@ def main(words: Sequence[str] | None = None) -> int:
                 parser.error(f"no mutation is called {', '.join(unknown)}")
         done = check(mutations) is not None if given.check else run(mutations, given.jobs)
     return 0 if done else 1
-
-
-def _needed(path: str) -> bool:
-    """Print the quick tests that execute anything of a file, one a line; True if there are any.
-
-    A file of which all tests are needed stands for them. The map may be one of before a change.
-    """
-    found, now = loaded(FILE), digests()
-    if not found.files:
-        found = executed()
-    if differing := sum(found.files.get(name) != digest for name, digest in now.items()):
-        sys.stderr.write(f"{differing} files differ since the map was made; --map makes it again\n")
-    tests = found.executing(path, (), float("inf"))
-    by_file: dict[str, set[str]] = {}
-    for test in found.tests:
-        by_file.setdefault(test.partition("::")[0], set()).add(test)
-    for file, every in sorted(by_file.items()):
-        wanted = every.intersection(tests)
-        for line in [file] if wanted == every else sorted(wanted):
-            sys.stdout.write(f"{line}\n")
-    return bool(tests)
 
 
 def _sample(count: int | None, seed: str) -> Sequence[Mutation]:

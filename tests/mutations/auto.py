@@ -20,7 +20,7 @@ from tests.coverage.measuring import TOP
 from tests.mutations.executed import KEPT, Map, executed, loaded, state
 from tests.mutations.place import Function, Module, modules
 from tests.mutations.rules import Mutant, is_real, mutants
-from tests.mutations.trial import IMPORT, Copy, Trial, in_copies, say
+from tests.mutations.trial import IMPORT, Copy, in_copies, say
 
 FIRST = 40
 """So many of the quickest tests run first: most mutants die there, and few files are imported."""
@@ -63,6 +63,10 @@ class Wanted:
     changed: str | None
     seconds: float | None
     jobs: int
+
+    def ends(self) -> float:
+        """Return when no mutant is begun any more."""
+        return float("inf") if self.seconds is None else time.monotonic() + self.seconds
 
     def mutants(self, keys: Container[str] | None = None) -> Iterator[tuple[Module, Mutant]]:
         """Yield them; with *keys*, those of a key that is among them."""
@@ -125,7 +129,7 @@ def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
     new = {name: pair for name, pair in every.items() if name not in results.rows}
     say(f"seed {wanted.seed}: {len(every)} mutants, of which {len(every) - len(new)} are known")
     tests = (executed() if file is None else loaded(file)) if new else Map({}, {})
-    ends = float("inf") if wanted.seconds is None else time.monotonic() + wanted.seconds
+    ends = wanted.ends()
 
     def outcome(name: str, copy: Copy) -> tuple[str, Verdict | None, str]:
         if time.monotonic() > ends:
@@ -136,9 +140,8 @@ def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
         seeing = tests.executing(mutant.path, lines_of(mutant, module), SLOWEST)
         broken = mutant.applied(module.source)
         for part in filter(None, (seeing[:FIRST], seeing[FIRST:])):
-            trial = killed(copy, mutant.path, broken, part, tests)
-            if trial.failed:
-                return name, HOW.get(trial.how, Verdict.KILLED), f"by {trial.failed}"
+            for test, how in killers(copy, mutant.path, broken, part, tests).items():
+                return name, HOW.get(how, Verdict.KILLED), f"by {test}"
         survived = f"{len(seeing)} tests"
         return name, *((Verdict.SURVIVED, survived) if seeing else (Verdict.NOT_RUN, ""))
 
@@ -154,18 +157,32 @@ def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
     return not survivors
 
 
-def killed(copy: Copy, path: str, broken: bytes, tests: Sequence[str], known: Map) -> Trial:
-    """Run tests with a broken file until one fails that does not fail with the whole code too."""
+def killers(
+    copy: Copy,
+    path: str,
+    broken: bytes,
+    tests: Sequence[str],
+    known: Map,
+    *,
+    until_one_fails: bool = True,
+) -> dict[str, str]:
+    """Return which tests fail with a broken file, and how: one of them, or all.
+
+    A test that fails with the whole code as well is left out.
+    """
     limits = {
         test: SECONDS + 5 * known.tests[test].seconds for test in tests if test in known.tests
     }
     seconds = 60 + sum(limits.values())
     while tests:
-        trial = copy.run_broken(path, broken, tests, seconds=seconds, limits=limits)
-        if trial.failed in ("", IMPORT) or copy.passes(trial.failed):
-            return trial
-        tests = [test for test in tests if test != trial.failed]
-    return Trial()
+        failed = copy.run_broken(
+            path, broken, tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
+        ).failed
+        real = copy.sound(failed) | {IMPORT}
+        if real.intersection(failed) or not failed or not until_one_fails:
+            return {test: how for test, how in failed.items() if test in real}
+        tests = [test for test in tests if test not in failed]
+    return {}
 
 
 def lines_of(mutant: Mutant, module: Module) -> range:
@@ -199,10 +216,16 @@ def _equal() -> dict[str, str]:
     return {key: reason for key, _, reason in parts}
 
 
+def run_git(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run git in this checkout."""
+    return subprocess.run(["git", *words], cwd=TOP, capture_output=True, text=True)
+
+
 def _changed(base: str) -> dict[str, set[int]]:
     """Return the lines of each file that differ from a commit."""
-    command = ["git", "diff", "-U0", "--no-color", "--no-renames", base, "--", "uuidd", "client"]
-    text = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True).stdout
+    asked = run_git("diff", "-U0", "--no-color", "--no-renames", base, "--", "uuidd", "client")
+    asked.check_returncode()
+    text = asked.stdout
     found: dict[str, set[int]] = {}
     path = ""
     for line in text.splitlines():

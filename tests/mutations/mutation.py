@@ -174,8 +174,8 @@ def _needed(wanted: Sequence[Break]) -> Iterator[str]:
 
 
 def _verdict(trial: Trial) -> str:
-    if trial.failed == IMPORT:
+    if IMPORT in trial.failed:
         return "NOT TESTED: it cannot be imported or compiled"
-    if trial.caught:
-        return trial.failed if trial.how == "fail" else f"{trial.failed} ({trial.how})"
+    for test, how in trial.failed.items():
+        return test if how == "fail" else f"{test} ({how})"
     return "NO TEST: IT SURVIVES"

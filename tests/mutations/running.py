@@ -24,8 +24,8 @@ import trio.testing  # noqa: F401
 MAX_BYTES = 2 << 30
 """The memory of a run that eats more fails. Its address space has no limit: etcd maps 10 GB."""
 
-# A test that is named is run, of whichever tier it is, until one fails.
-ARGUMENTS = ["-q", "-x", "--color=no", "--tb=short", "-rfE", "-m", ""]
+# A test that is named is run, of whichever tier it is.
+ARGUMENTS = ["-q", "--color=no", "--tb=short", "-rfE", "-m", ""]
 # This process has imported plugins before pytest does.
 ARGUMENTS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 ARGUMENTS += ["--hypothesis-profile=mutations", "-p", "no:cacheprovider", "-p", "no:xdist"]
@@ -106,4 +106,4 @@ def main(words: list[str]) -> int:
     )
     with (folder / "told").open("w") as told:
         plugin = _Reports(request["limits"], told)
-        return int(pytest.main([*ARGUMENTS, *request["tests"]], plugins=[plugin]))
+        return int(pytest.main([*ARGUMENTS, *request["words"]], plugins=[plugin]))

@@ -55,7 +55,30 @@ def test_results_stay_until_the_code_differs(
     assert Results(file).former == {"a": ["killed"], "c": ["survived"]}
 
 
-def test_a_file_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", ["--for uuidd/stor.py", "--lost tests/core/test_utc.py tests/core/test_ut.py::test_a"]
+)
+def test_a_file_that_does_not_exist_is_refused(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["--for", "uuidd/stor.py"])
-    assert "error: there is no file uuidd/stor.py in " in capsys.readouterr().err
+        main(words.split())
+    wrong = words.split()[-1].removesuffix("::test_a")
+    assert f"error: there is no file {wrong} in " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--again", "--paths uuidd/store.py", "--changed HEAD^"])
+def test_what_is_of_mutants_by_rule_does_not_try_the_catalogue(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words.split())
+    told = "error: --again, --paths and --changed are of mutants by rule: add --auto N\n"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.process
+def test_a_commit_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--auto", "1", "--changed", "nowhere"])
+    assert "error: there is no commit nowhere\n" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,9 @@ PARTS = ("uuidd", "client", "tests", "systemd", "pyproject.toml")
 
 SECONDS = 50.0
 """A run that takes longer hangs, and that counts as seen."""
+
+HANGS = 3
+"""After so many tests have hung or crashed, no other is tried."""
 
 GRACE_SECONDS = 10
 """So long a run that hangs may clean up."""
@@ -45,19 +48,18 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Which test *failed* first, if any, and *how*: "fail", "memory", "time" or "crash".
+    """Of each test that did not pass how it failed: "fail", "memory", "time" or "crash".
 
     *output* is what pytest wrote, or the compiler.
     """
 
-    failed: str = ""
-    how: str = ""
-    output: str = ""
+    failed: Mapping[str, str]
+    output: str
 
     @property
     def caught(self) -> bool:
         """Whether a test failed, and not only the import."""
-        return self.failed not in ("", IMPORT)
+        return bool(self.failed) and IMPORT not in self.failed
 
 
 class Copy:
@@ -65,7 +67,7 @@ class Copy:
 
     def __init__(self, tree: Path) -> None:
         self.tree = tree
-        self._passes: dict[str, bool] = {}
+        self._sound: dict[str, bool] = {}
         self._variables = environment(tree, str(tree.parent))
         self._forks = Forks(RUNS, self._variables, folder=tree, leaves=tree.parent)
 
@@ -79,17 +81,38 @@ class Copy:
         *,
         seconds: float = SECONDS,
         limits: Mapping[str, float] | None = None,
+        until_one_fails: bool = True,
         compiling: bool = False,
     ) -> Trial:
-        """Run tests until one fails, all within *seconds*, and each within its limit if it has one.
+        """Run tests, all within *seconds*, and each within its limit if it has one.
 
         What is compiled is kept if *compiling*.
         """
+        failed: dict[str, str] = {}
+        for left in reversed(range(HANGS)):
+            begun, trial = self._run(tests, seconds, limits or {}, until_one_fails, compiling)
+            failed |= trial.failed
+            broken_off = {"time", "crash"}.intersection(trial.failed.values())
+            tests = [test for test in tests if test not in begun]
+            if not (broken_off and left and begun and tests) or until_one_fails:
+                return Trial(failed, trial.output)
+        raise AssertionError
+
+    def _run(
+        self,
+        tests: Sequence[str],
+        seconds: float,
+        limits: Mapping[str, float],
+        until_one_fails: bool,
+        compiling: bool,
+    ) -> tuple[Collection[str], Trial]:
+        """Return also which tests have begun."""
+        options = ["-x"] if until_one_fails else []
         with tempfile.TemporaryDirectory(
             dir=self.tree.parent, ignore_cleanup_errors=True
         ) as temporary:
             told, output = Path(temporary, "told"), Path(temporary, "output")
-            request = {"tests": tests, "limits": limits or {}, "compiling": compiling}
+            request = {"words": [*options, *tests], "limits": limits, "compiling": compiling}
             Path(temporary, "request").write_text(json.dumps(request))
             with open(os.devnull, "rb") as null, output.open("wb") as out:
                 (process,) = self._forks.start(
@@ -101,7 +124,8 @@ class Copy:
                 )
             status = _ended(process, seconds)
             lines = told.read_text().splitlines() if told.exists() else []
-            return Trial(*_came(lines, status), output.read_text(errors="replace"))
+            begun, failed = _came(lines, status)
+            return begun, Trial(failed, output.read_text(errors="replace"))
 
     def run_broken(
         self,
@@ -111,6 +135,7 @@ class Copy:
         *,
         seconds: float = SECONDS,
         limits: Mapping[str, float] | None = None,
+        until_one_fails: bool = True,
     ) -> Trial:
         """Run tests with *source* as a *file*; the copy is whole afterwards."""
         path = self.tree / file
@@ -118,19 +143,23 @@ class Copy:
         try:
             path.write_bytes(source)
             with _compiled_again(self.tree, path):
-                return self.run(tests, seconds=seconds, limits=limits)
+                return self.run(
+                    tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
+                )
         except CannotCompile as error:
-            return Trial(IMPORT, "fail", str(error))
+            return Trial({IMPORT: "fail"}, str(error))
         finally:
             path.write_bytes(before)
             # What was compiled of it is of this time, and is good again.
             os.utime(path, (changed_at, changed_at))
 
-    def passes(self, test: str) -> bool:
-        """Return whether a test passes with the whole code."""
-        if test not in self._passes:
-            self._passes[test] = not self.run([test]).failed
-        return self._passes[test]
+    def sound(self, tests: Iterable[str]) -> set[str]:
+        """Return those of the tests that pass with the whole code."""
+        wanted = {*tests} - {IMPORT}
+        if unknown := sorted(wanted - self._sound.keys()):
+            failed = self.run(unknown, until_one_fails=False).failed
+            self._sound |= {test: test not in failed for test in unknown}
+        return {test for test in wanted if self._sound[test]}
 
 
 def _ended(process: Process, seconds: float) -> int | None:
@@ -147,22 +176,27 @@ def _ended(process: Process, seconds: float) -> int | None:
         return None
 
 
-def _came(lines: Sequence[str], status: int | None) -> tuple[str, str]:
-    """Return which test failed, and how, from what a run has told."""
-    begun, ended, late = "", False, False
+def _came(lines: Sequence[str], status: int | None) -> tuple[Collection[str], dict[str, str]]:
+    """Return which tests have begun, and how tests failed, from what a run has told."""
+    begun: list[str] = []
+    failed: dict[str, str] = {}
+    ended = late = False
     for line in lines:
         kind, _, name = line.partition(" ")
         if kind == "begin":
-            begun = name
+            begun.append(name)
         elif kind in ("fail", "memory"):
-            return name, kind
+            failed.setdefault(name, kind)
         ended |= kind == "end"
         late |= line.startswith("Timeout (")
+    last = begun[-1] if begun else IMPORT
     if status is None or late:
-        return begun or IMPORT, "time"
-    if not ended or status < 0:
-        return begun or IMPORT, "crash"
-    return ("", "") if status in (0, NO_TESTS) else (IMPORT, "fail")
+        failed.setdefault(last, "time")
+    elif not ended or status < 0:
+        failed.setdefault(last, "crash")
+    elif status not in (0, NO_TESTS) and not failed:
+        failed[IMPORT] = "fail"
+    return begun, failed
 
 
 def environment(tree: Path, temporary: str) -> dict[str, str]:
@@ -239,7 +273,9 @@ def in_copies(
             enumerate(copies if before else []),
         ):
             if trial.failed:
-                raise RuntimeError(f"the whole code fails {trial.failed}:\n{trial.output}")
+                raise RuntimeError(
+                    f"the whole code fails {' '.join(trial.failed)}:\n{trial.output}"
+                )
         free: SimpleQueue[Copy] = SimpleQueue()
         for each in copies:
             free.put(each)

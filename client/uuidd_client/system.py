@@ -51,6 +51,10 @@ SERVICE = "/run/uuidd/request"
 """The socket of the service, which libuuid uses too."""
 
 
+class WrongVariable(ValueError):
+    """An environment variable has a value that it cannot have; one line that names both."""
+
+
 def default_path() -> str:
     """Return the socket to use when none is named: $UUIDD_SOCKET, or that of the service."""
     return os.environ.get("UUIDD_SOCKET") or SERVICE
@@ -59,7 +63,7 @@ def default_path() -> str:
 def given_timeout() -> float | None:
     """Return the time-out of $UUIDD_TIMEOUT, None if there is none.
 
-    Raises ValueError if the variable holds no number of seconds above 0.
+    Raises WrongVariable if the variable holds no number of seconds above 0.
     """
     value = os.environ.get("UUIDD_TIMEOUT")
     if not value:
@@ -70,16 +74,16 @@ def given_timeout() -> float | None:
         number = 0.0
     # Written so that nan, which compares false, is refused too.
     if not 0 < number < float("inf"):
-        raise ValueError(f"UUIDD_TIMEOUT is {value!r}; it must be {FINITE} above 0")
+        raise WrongVariable(f"UUIDD_TIMEOUT is {value!r}; it must be {FINITE} above 0")
     return min(number, YEAR)
 
 
 def may_fall_back(wanted: bool) -> bool:
     """Whether to make ids without a daemon: if *wanted*, and if $UUIDD_FALLBACK is not 0.
 
-    Raises ValueError if the variable is neither 0 nor 1.
+    Raises WrongVariable if the variable is neither 0 nor 1.
     """
     value = os.environ.get("UUIDD_FALLBACK") or "1"
     if value not in ("0", "1"):
-        raise ValueError(f"UUIDD_FALLBACK is {value!r}; it must be 0 or 1")
+        raise WrongVariable(f"UUIDD_FALLBACK is {value!r}; it must be 0 or 1")
     return wanted and value == "1"

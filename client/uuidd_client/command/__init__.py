@@ -15,6 +15,7 @@ from uuidd_client import extension
 from uuidd_client.command import bounds, inspect, metrics, new, renew, run, status
 from uuidd_client.command.common import CommandError, complain
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
+from uuidd_client.system import WrongVariable
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OutputError as error:
         complain(error)
         give_up()
-    except (CommandError, DaemonUnavailable, TimeOutOfRange, OSError) as error:
+    except (CommandError, DaemonUnavailable, TimeOutOfRange, WrongVariable, OSError) as error:
         complain(error)
     return 1
 

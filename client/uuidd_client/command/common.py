@@ -31,25 +31,13 @@ def complain(error: Exception | str) -> None:
 
 
 def timeout() -> float:
-    """Return how many seconds to wait for the daemon.
-
-    Raises CommandError if $UUIDD_TIMEOUT is not a number of seconds above 0.
-    """
-    try:
-        return given_timeout() or TIMEOUT
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+    """Return how many seconds to wait for the daemon. Raises WrongVariable."""
+    return given_timeout() or TIMEOUT
 
 
 def client(socket: str | None, *, fallback: bool = False) -> Client:
-    """Return a client of the daemon at *socket*.
-
-    Raises CommandError if $UUIDD_TIMEOUT or $UUIDD_FALLBACK is wrong.
-    """
-    try:
-        return Client(socket, may_fall_back(fallback), timeout=timeout())
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+    """Return a client of the daemon at *socket*. Raises WrongVariable now, not at a call."""
+    return Client(socket, may_fall_back(fallback), timeout=timeout())
 
 
 def whole_number(text: str, least: int) -> int:

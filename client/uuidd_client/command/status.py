@@ -14,6 +14,7 @@ from uuidd_client.client import Client
 from uuidd_client.command import panel
 from uuidd_client.command.common import CommandError, client, complain, of_our_version
 from uuidd_client.errors import DaemonUnavailable
+from uuidd_client.system import WrongVariable
 
 WATCH_SECONDS = 1.0
 
@@ -70,7 +71,7 @@ def _check(given: argparse.Namespace) -> int:
         with of_our_version():
             faults, warnings = list(panel.faults(status)), list(panel.warnings(status))
             about = f"uuidd {status['version']}, pid {status['pid']}"
-    except (DaemonUnavailable, CommandError) as error:
+    except (DaemonUnavailable, CommandError, WrongVariable) as error:
         complain(error)
         return CRITICAL
     print(panel.plain(f"{about}: {'; '.join(faults + warnings) or 'all is well'}"))

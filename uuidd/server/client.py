@@ -149,7 +149,7 @@ class Client:
                 # Nobody has waited for it yet, but for the client, to read what came before.
                 return PAUSE
         if self._answer is not None:
-            self._go_on()
+            self._go_on(self._answer)
         elif self._after is END:
             return END
         else:
@@ -212,8 +212,7 @@ class Client:
                     break
                 end = request_end
                 answered += 1
-                self._answer = self._service.answer(request, self)
-                if not self._go_on():
+                if not self._go_on(self._service.answer(request, self)):
                     break
             else:
                 self._after = REST
@@ -242,18 +241,14 @@ class Client:
             return
         self._after = END
         self.deadline = None
-        self._answer = self._service.answer_libuuid(request, self)
-        self._go_on()
+        self._go_on(self._service.answer_libuuid(request, self))
 
-    def _go_on(self) -> bool:
-        """Go on with the answer; return whether it has ended."""
-        answer = self._answer
-        assert answer is not None  # noqa: S101  (the callers have seen to it; for the type checker)
+    def _go_on(self, answer: Answer) -> bool:
+        """Go on with an answer; return whether it has ended."""
         self.pause = next(answer, _no_more)
-        if self.pause is not _no_more:
-            return False
-        self._answer = None
-        return True
+        ended = self.pause is _no_more
+        self._answer = None if ended else answer
+        return ended
 
     def _turn_away(self) -> None:
         """Answer the first request that wants an answer: there is no room.

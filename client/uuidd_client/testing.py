@@ -23,7 +23,7 @@ from uuidd.core.ids.checks import check_bits, shown
 from uuidd.core.ids.times import tick_at
 from uuidd_client import private_daemon as daemons
 from uuidd_client.channel import Channel
-from uuidd_client.client import Channels, Client
+from uuidd_client.client import Client
 from uuidd_client.fixed import FixedChannel
 from uuidd_client.private_daemon import PrivateDaemon
 
@@ -97,20 +97,15 @@ def _exchanged(client: Client, new: Callable[[Any, Any], Any]) -> Iterator[Clien
     """Let *client* make its ids in the channels that *new* returns, and at the end as before."""
     channels = client._channels
     before = channels.new, channels.made
-    _rest(channels)
+    # No id is to be drawn of what there is, without a call of a channel.
+    for channel in list(channels.made.values()):
+        channel.rest()
     channels.new, channels.made = new, {}
     try:
         yield client
     finally:
         client.close()
-        _rest(channels)
         channels.new, channels.made = before
-
-
-def _rest(channels: Channels) -> None:
-    """Let no id be drawn of what there is, without a call of a channel."""
-    for channel in list(channels.made.values()):
-        channel.rest()
 
 
 @contextlib.contextmanager

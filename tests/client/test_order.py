@@ -586,3 +586,11 @@ def test_a_closed_client_has_no_lease_and_asks_for_another(world: World, time: T
         assert client.stats().leased
         assert (server.asked, server.connections) == (2, 2)
     assert rising("v7", found)
+
+
+def test_a_closed_client_draws_nothing_of_the_block_that_it_had(serve: Serve) -> None:
+    _, client = serve(gives((0, 64), (100, 64)))
+    draw = client.factory("v7")
+    draw()
+    client.close()
+    assert offsets("v7", [draw()]) == [100]

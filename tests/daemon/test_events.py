@@ -87,6 +87,11 @@ def test_an_event_is_told_in_words(
     assert [(each.levelname, each.getMessage()) for each in log.records] == [(level, line)]
 
 
+def test_a_step_back_tells_how_many_leases_it_ended(log: pytest.LogCaptureFixture) -> None:
+    events.step(-1_500_000_000, 3)
+    assert log.messages[1:] == ["3 leases ended, because UTC was set back"]
+
+
 @pytest.mark.system
 def test_a_first_start_puzzles_nobody() -> None:
     with Daemon() as daemon:

@@ -106,9 +106,15 @@ STRANGERS: dict[str, tuple[str, dict[str, str | None], str]] = {
 
 @pytest.mark.parametrize(("host", "files", "words"), STRANGERS.values(), ids=STRANGERS)
 async def test_an_engine_is_away_for_a_stranger(
-    secured: Address, host: str, files: dict[str, str | None], words: str
+    secured: Address,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    files: dict[str, str | None],
+    words: str,
 ) -> None:
     """And the other way round, in one line without the password."""
+    # Beside --worker-ca it does not count whom the system trusts.
+    monkeypatch.setenv("SSL_CERT_FILE", str(secured.files["ca"]))
     folder = secured.files["ca"].parent
     given = {option: path.name for option, path in secured.files.items()} | files
     paths = {option: folder / name for option, name in given.items() if name is not None}

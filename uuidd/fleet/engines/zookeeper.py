@@ -8,13 +8,16 @@ send it long after.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from socket import socket
 from threading import Thread
 from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 from kazoo.security import make_digest_acl
@@ -28,6 +31,7 @@ from uuidd.fleet.engines import (
     Entry,
     Version,
     one_line,
+    tls_context,
 )
 
 SESSION_SECONDS = 4.0
@@ -43,7 +47,7 @@ class Zookeeper:
     def __init__(self, address: Address, password: str) -> None:
         self._path = address.path
         self._user = user = address.user
-        files = {name: str(path) for name, path in address.files.items()}
+        self._tls = tls_context(address) if address.tls else None
         self._last = _LastLine()
         # Apart from the daemon's log, for kazoo writes a line for each attempt; the last is kept.
         logger = logging.Logger("kazoo", logging.WARNING)
@@ -54,12 +58,6 @@ class Zookeeper:
             "connection_retry": KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=2.0),
             "auth_data": [("digest", f"{user}:{password}")] if password else None,
             "default_acl": [make_digest_acl(user, password, all=True)] if password else None,
-            "use_ssl": address.tls,
-            "verify_certs": True,
-            "check_hostname": True,
-            "ca": files.get("ca"),
-            "certfile": files.get("cert"),
-            "keyfile": files.get("key"),
             "logger": logger,
         }
         self._client: KazooClient | None = None
@@ -119,7 +117,7 @@ class Zookeeper:
             # A client that lost its connection has seen writes which a restored server may not
             # have; such a server would refuse it for ever.
             self.close()
-            client = self._client = KazooClient(**self._options)
+            client = self._client = KazooClient(**self._options, handler=_Handler(self._tls))
             self._last.line = ""
             self._live = client.start_async()
         self._live.wait(CONNECT_SECONDS)
@@ -132,6 +130,23 @@ class Zookeeper:
 def _is_connecting(client: KazooClient) -> bool:
     """Whether a client goes on to look for its first connection, which may take long."""
     return client.client_state is KeeperState.CONNECTING and not client.last_zxid
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Connects with *tls*, if that is not None: kazoo's own also trusts whom the system trusts."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self._tls = tls
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str, timeout: float, **_: object
+    ) -> socket:
+        """Return a connection to *address*, whose certificate must be for *hostname*."""
+        plain: socket = super().create_connection(address, timeout=timeout)
+        if self._tls is None:
+            return plain
+        return self._tls.wrap_socket(plain, server_hostname=hostname)
 
 
 class _LastLine(logging.Handler):

@@ -4,6 +4,9 @@ Some texts show their kind by their shape: 8-4-4-4-12 is a UUID, also in braces 
 ``urn:uuid:``; 26 characters are a ULID, 27 a KSUID, 20 a Push ID. The others are bits: 32 or 40 hex
 digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer. Any other letters are
 digits of a Snowflake or a Flake.
+
+A UUID of a version in use is marked by its version and variant. The other kinds have no such mark:
+any bits can be read as one of them, so only those are plausible that then have a plausible time.
 """
 
 from __future__ import annotations
@@ -16,8 +19,24 @@ from uuid import UUID
 from uuidd.core.ids import snowflake, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
 from uuidd.core.ids.kinds import FORMATS, KINDS, Kind
-from uuidd_client import plausible
-from uuidd_client.fields import ALIASES, INSPECTED_KINDS, UUID_KINDS, Reading, kind_of_uuid
+from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
+from uuidd_client.fields import (
+    ALIASES,
+    INSPECTED_KINDS,
+    UUID_KINDS,
+    Reading,
+    kind_of_uuid,
+    time_field,
+)
+
+FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
+UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
+"""2000-01-01 and 2100-01-01, as ticks: a time between them is plausible.
+
+No kind without a mark is older than 2000, and 2100 leaves room for a clock or an epoch that is far
+off. A century is one in ninety of the times in 48 bits of milliseconds, so few bits are plausible
+by chance.
+"""
 
 UUID_BITS = 128
 
@@ -71,7 +90,7 @@ def inspect(
     elif type(id) is int:
         check_bits("id", id, LONGEST_BITS)
         if kind is None:
-            found = list(plausible.of_integer(id, epoch))
+            found = list(_of_integer(id, epoch))
             if not found:
                 raise ValueError(f"{id} is not an id: as no kind of id it has a plausible time")
             return found
@@ -144,7 +163,7 @@ def _spelled(bare: str) -> list[Reading]:
     if _UUID_MARKS.search(bare):
         value = uuids.from_text(bare)
         kind = kind_of_uuid(value)
-        return [Reading(kind, value), *(plausible.beside_uuid(value) if kind == "unknown" else ())]
+        return [Reading(kind, value), *(_beside_uuid(value) if kind == "unknown" else ())]
     return []
 
 
@@ -155,17 +174,17 @@ def _bits(bare: str, epoch: int | None) -> list[Reading]:
     octets = _OCTETS.match(bare)
     if octets is None:
         if bare.isdecimal():
-            return list(plausible.of_integer(int(bare), epoch))
+            return list(_of_integer(int(bare), epoch))
         if _HEX.match(bare):
-            return list(plausible.of_integer(int(bare, 16), epoch))
+            return list(_of_integer(int(bare, 16), epoch))
         return list(_letters(bare, epoch))
     value = int(octets[1], 16)
     if len(octets[1]) == 40:
         return [Reading("ksuid", value)]
-    found = list(plausible.of_octets(value))
+    found = list(_of_octets(value))
     if bare.isdecimal() and bare[0] != "0":
         # 16 bytes in hex have 32 digits without a letter only by chance.
-        found = [*plausible.of_integer(int(bare), epoch), *found]
+        found = [*_of_integer(int(bare), epoch), *found]
     return found or [Reading(kind_of_uuid(value), value)]
 
 
@@ -174,14 +193,14 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
     for base, widths in _SNOWFLAKE_DIGITS.items():
         if len(bare) in widths:
             for found in _snowflakes(bare, base, epoch):
-                yield from plausible.as_kind(found.value, found.kind, epoch, base)
+                yield from _if_plausible(found.value, found.kind, epoch, base)
     form = FORMATS["flake"]
     if len(bare) <= form.longest:
         try:
             value = form.from_text(bare)
         except ValueError:
             return
-        yield from plausible.as_kind(value, "flake")
+        yield from _if_plausible(value, "flake")
 
 
 def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:
@@ -191,6 +210,56 @@ def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:
     except ValueError:
         return
     yield Reading("snowflake", value, epoch, base)
+
+
+def _of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
+    """Yield the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
+    if value >> 128:
+        yield from _if_plausible(value, "ksuid")
+    elif value >> 96:
+        # 128 bits begin with 32 zeros once in four thousand million cases.
+        yield from _of_octets(value)
+    elif not value >> 64:
+        if not value:
+            yield Reading("nil", value)
+        yield from _if_plausible(value, "snowflake", epoch)
+
+
+def _of_octets(value: int) -> Iterator[Reading]:
+    """Yield the plausible readings of 128 bits, most likely first.
+
+    A Flake comes before a UUID, because its 64 bits of time are hardly ever plausible by chance. A
+    marked UUID comes before a ULID, because it is more common. A ULID comes before a GUID, because
+    one in sixteen values has a GUID's mark by chance.
+    """
+    kind = kind_of_uuid(value)
+    if kind == "unknown":
+        yield from _beside_uuid(value)
+        return
+    yield from _if_plausible(value, "flake")
+    yield Reading(kind, value)
+    yield from _if_plausible(value, "ulid")
+
+
+def _beside_uuid(value: int) -> Iterator[Reading]:
+    """Yield the plausible readings of an unmarked UUID's bits as other kinds."""
+    yield from _if_plausible(value, "flake")
+    yield from _if_plausible(value, "ulid")
+    if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
+        yield Reading("guid", value)
+
+
+def _if_plausible(
+    value: int, kind: str, epoch: int | None = None, base: str | None = None
+) -> Iterator[Reading]:
+    """Yield the reading of bits as a kind with a time, if that time is plausible."""
+    form = FORMATS[kind]
+    if value >> form.bits:
+        return
+    field = time_field(kind, epoch)
+    assert field is not None  # noqa: S101  (only kinds with a time are asked for)
+    if FROM <= field.tick(form.unpack(value)["timestamp"]) < UNTIL:
+        yield Reading(kind, value, epoch, base)
 
 
 def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:

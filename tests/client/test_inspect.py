@@ -23,8 +23,7 @@ from uuidd.core.ids import times, uuids
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.ids.places import Origin
 from uuidd_client.fields import INSPECTED_KINDS, ORDER, Reading
-from uuidd_client.plausible import FROM, UNTIL
-from uuidd_client.readings import LONGEST, inspect
+from uuidd_client.readings import FROM, LONGEST, UNTIL, inspect
 
 V1 = "c232ab00-9414-11ec-b3c8-9f6bdeced846"
 V7 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import shutil
@@ -121,6 +122,12 @@ def kept_port() -> socket.socket:
     keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     keeper.bind(("127.0.0.1", 0))
     return keeper
+
+
+def descriptors() -> list[str]:
+    """Return the descriptors that are open here, without those that other tests have forgotten."""
+    gc.collect()
+    return os.listdir("/proc/self/fd")
 
 
 def remove(folder: Path) -> None:

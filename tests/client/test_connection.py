@@ -39,7 +39,7 @@ from tests.client.fakes import (
     util_linux,
 )
 from tests.client.lanes import Lanes
-from tests.tools import output
+from tests.tools import descriptors, output
 from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
 from uuidd_client import connection
@@ -317,7 +317,7 @@ def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
     with socket.socket(socket.AF_UNIX) as listener, warnings_while_collected() as warned:
         listener.bind(str(path))
         listener.listen(1000)
-        before = os.listdir("/proc/self/fd")
+        before = descriptors()
         for at in itertools.count(1):
             found = Connection(str(path), PATIENCE)
             if call == "close":
@@ -465,14 +465,14 @@ def test_a_block_says_after_how_many_clones_it_was_given(path: Path, lanes: Lane
 @pytest.mark.parametrize("passed", ["nothing", "a file"])
 def test_a_block_without_a_page_is_used_all_the_same(path: Path, passed: str) -> None:
     """As of an earlier daemon; a renewal ends it. A descriptor of something else is closed."""
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     life = Life()
     with open(__file__, "rb") as file:
         greeting = [file.fileno()] if passed == "a file" else []
         with giving(path, greeting, page_epoch=3), connect(path, life=life) as found:
             block, watch = found.take("utc", 4)
             assert (block.count, watch is life.watch) == (4, True)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert os.listdir("/proc/self/fd") == before
 
 
 @contextlib.contextmanager
@@ -508,10 +508,10 @@ def test_a_lease_without_its_page_is_given_back(path: Path, lanes: Lanes, number
 def test_a_lease_leaves_no_passed_descriptor_open(path: Path, lanes: Lanes, number: int) -> None:
     with leasing(path, lanes) as (_, found):
         page = found.lease().page
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         lanes.passed *= number
         holding = found.lease()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert os.listdir("/proc/self/fd") == before
         assert holding.page is page
 
 
@@ -812,9 +812,7 @@ def test_a_closed_descriptor_is_no_page() -> None:
 
 def test_a_refused_page_leaves_no_descriptor_open() -> None:
     with memory(magic=0) as descriptor:
-        # What other tests have left goes first.
-        gc.collect()
-        before = os.listdir("/proc/self/fd")
+        before = descriptors()
         with pytest.raises(PageError):
             Page(descriptor)
         gc.collect()
@@ -822,7 +820,7 @@ def test_a_refused_page_leaves_no_descriptor_open() -> None:
 
 
 def test_a_page_is_let_go_with_its_descriptor(lanes: Lanes) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     Page(lanes.fd)
     gc.collect()
     assert os.listdir("/proc/self/fd") == before

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from tests.daemon.fakes import UID, Inside, meanwhile, no_signal
-from tests.tools import failing
+from tests.tools import descriptors, failing
 from uuidd import clones
 from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
@@ -272,11 +272,11 @@ def test_a_signal_that_is_not_there_is_told_and_leaves_no_descriptor(
     host: Path, opened: Open, change: Open, why: str
 ) -> None:
     change(host)
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     with pytest.raises(NoSignal) as lack:
         opened(host)
     assert str(lack.value).startswith(why.format(host))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert os.listdir("/proc/self/fd") == before
 
 
 @pytest.mark.parametrize(("opened", "name"), [(vmclock_of, "vmclock0"), (log_of, "kmsg")])

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.tools import in_private_mounts, need, output
+from tests.tools import descriptors, in_private_mounts, need, output
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.libuuid_clock import libuuid_clock_seq, libuuid_mark
 
@@ -112,10 +112,10 @@ def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     path = clock_file(tmp_path, CLOCK_FILE)
-    before = set(os.listdir("/proc/self/fd"))
+    before = descriptors()
     for read in (path, tmp_path):
         libuuid_clock_seq(read)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert os.listdir("/proc/self/fd") == before
 
 
 @pytest.mark.process

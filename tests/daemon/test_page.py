@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.tools import failing
+from tests.tools import descriptors, failing
 from uuidd.core.timeline.page import PAGE_WORDS
 from uuidd.server.page import MFD_NOEXEC_SEAL, PAGE_BYTES, Page, PageError
 
@@ -132,7 +132,7 @@ def _unsealable(name: str, flags: int) -> int:
 
 @pytest.mark.parametrize("create", [failing(errno.ENOMEM), _unsealable])
 def test_where_there_can_be_no_page_nothing_is_left(create: Callable[[str, int], int]) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     with pytest.raises(PageError, match=r"^the kernel gives no sealed memory: [A-Z].*$"):
         Page(create)
     assert os.listdir("/proc/self/fd") == before

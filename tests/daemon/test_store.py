@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon.test_statefile import NEXT, STATE, signed
-from tests.tools import failing, refusal
+from tests.tools import descriptors, failing, refusal
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import State
 from uuidd.statefile import FORMAT, decode, encode
@@ -197,7 +197,7 @@ def test_a_refused_daemon_leaves_the_holders_pid_and_no_descriptor(tmp_path: Pat
     # A longer pid is written over.
     (tmp_path / "lock").write_text("4194304999\n")
     with opened(tmp_path):
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         assert refused(tmp_path) == (
             f"the state folder {tmp_path} is in use by the uuidd with pid {os.getpid()};"
             " stop that one, or name another folder with --state"
@@ -205,7 +205,7 @@ def test_a_refused_daemon_leaves_the_holders_pid_and_no_descriptor(tmp_path: Pat
         assert int((tmp_path / "lock").read_text()) == os.getpid()
         for folder in (tmp_path / "file", tmp_path / "missing"):
             refused(folder)
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert os.listdir("/proc/self/fd") == before
 
 
 def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:

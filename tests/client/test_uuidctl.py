@@ -83,6 +83,19 @@ def test_new_prints_json(daemon: Daemon, uuidctl: Uuidctl) -> None:
     assert len(set(json.loads(out))) == 3
 
 
+def test_new_prints_an_array_of_many_ids(uuidctl: Uuidctl) -> None:
+    _, out, _ = uuidctl("new", "-k", "v4", "-n", "10001", "--json")
+    assert out.count("\n") == 1
+    assert len({UUID(text) for text in json.loads(out)}) == 10001
+
+
+def test_new_prints_an_array_as_the_ids_are_made(daemon: Daemon) -> None:
+    """So any number of ids takes little memory."""
+    script = 'ulimit -v 4000000; "$@" | head -c 40'
+    done = in_shell(script, "new", "-n", "1000000000000", "--json", socket=daemon.socket)
+    assert (len(done.stdout), done.stdout[:2], done.stderr) == (40, '["', "")
+
+
 @pytest.mark.process
 def test_new_without_a_daemon_says_so_and_makes_ids() -> None:
     """The line goes to standard error, so that the ids can be used."""

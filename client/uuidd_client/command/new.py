@@ -78,7 +78,11 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         asked = client(given.socket, fallback=True)
         ids = _ids(given.kind, given.count or 1, asked)
     if given.json:
-        print(json.dumps([text for some in ids for text in some]))
+        before = "["
+        for some in ids:
+            print(before + json.dumps(some)[1:-1], end="")
+            before = ", "
+        print("]")
     else:
         for some in ids:
             print("\n".join(some))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
-import fcntl
 import functools
 import importlib
 import json
@@ -112,14 +111,13 @@ class Forks:
         streams: Streams,
         environment: Mapping[str, str],
         folder: Path,
-        keep: Sequence[int] = (),
     ) -> list[Process]:
         """Start a process for each list of *words*, as ``start``; *environment* is all of it."""
         # For tests that are to start no process.
         sys.audit("os.fork")
         fds = [each if isinstance(each, int) else each.fileno() for each in streams]
         order = {"module": module, "words": words, "environment": environment, "cwd": str(folder)}
-        return [Process(self, pid) for pid in self.order(order, [*fds, *keep])]
+        return [Process(self, pid) for pid in self.order(order, fds)]
 
     def order(self, order: dict[str, Any], descriptors: Sequence[int] = ()) -> Any:
         """Give the server an order, and return its answer."""
@@ -148,27 +146,22 @@ def start(
     *words: Sequence[str],
     streams: Streams,
     environment: Mapping[str, str] | None = None,
-    keep: Sequence[int] = (),
 ) -> list[Process]:
     """Start a process for each list of *words*, all let go at once.
 
     *streams* are standard input, output and error of each; *environment* is added to that of the
-    test. The descriptors *keep* are open in each as 3 and so on.
+    test.
     """
     whole = {**os.environ, **(environment or {})}
     loaders = {name: whole[name] for name in whole if name.startswith(_LOADERS)}
     server = _server(tuple(sorted(loaders.items())))
-    folder = Path.cwd()
-    return server.start(
-        module, *words, streams=streams, environment=whole, folder=folder, keep=keep
-    )
+    return server.start(module, *words, streams=streams, environment=whole, folder=Path.cwd())
 
 
 class Program:
     """``main(words)`` of a module in a process, for as long as the context lasts.
 
-    Its standard *input* ends with the context, and then it has to end well. The descriptors *keep*
-    are open in it as 3 and so on.
+    Its standard *input* ends with the context, and then it has to end well.
     """
 
     def __init__(
@@ -176,10 +169,8 @@ class Program:
         module: str,
         *words: object,
         environment: Mapping[str, str] | None = None,
-        keep: Sequence[int] = (),
     ) -> None:
         self._module = module
-        self._keep = keep
         self._words = list(map(str, words))
         self._environment = environment
 
@@ -189,11 +180,7 @@ class Program:
         try:
             streams = (theirs[0], mine[1], 2)
             (self.process,) = start(
-                self._module,
-                self._words,
-                streams=streams,
-                environment=self._environment,
-                keep=self._keep,
+                self._module, self._words, streams=streams, environment=self._environment
             )
         except BaseException:
             self._close()
@@ -259,11 +246,9 @@ def _fork(order: dict[str, Any], descriptors: list[int]) -> list[int]:
             os.close(keep)
             os.read(gate, 1)
             os.close(gate)
-            # Past those that are to be replaced, so that none is overwritten before it is moved.
-            apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, 64) for fd in descriptors]
-            for number, fd in enumerate(apart):
+            for number, fd in enumerate(descriptors):
                 os.dup2(fd, number)
-            os.closerange(len(apart), max(apart) + 1)
+            os.closerange(len(descriptors), max(descriptors) + 1)
             _run(order, words)
         pids.append(pid)
     for fd in (gate, keep, *descriptors):

@@ -34,7 +34,6 @@ ORDER = (
     "lane",
     "uuid",
     "node_is",
-    "base",
     "full_on",
 )
 """The names of all fields, in the order in which they are shown."""
@@ -74,13 +73,12 @@ class Reading:
 
     *kind* is a key of ``FORMATS``, or ``nil``, ``max``, ``guid``, or ``unknown`` for a UUID whose
     version or variant is not in use. *epoch*, in Unix milliseconds, is that of a Snowflake, by
-    default Twitter's. *base* names the base of the text that was read, if that is not decimal.
+    default Twitter's.
     """
 
     kind: str
     value: int
     epoch: int | None = None
-    base: str | None = None
 
     @property
     def text(self) -> str:
@@ -107,8 +105,6 @@ class Reading:
                 }
         if kind == "unknown" or "version" in found:
             found |= _of_uuid(value)
-        if self.base is not None:
-            found["base"] = self.base
         return {name: found[name] for name in ORDER if name in found}
 
 

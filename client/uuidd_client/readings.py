@@ -3,7 +3,7 @@
 Some texts show their kind by their shape: 8-4-4-4-12 is a UUID, also in braces and after
 ``urn:uuid:``; 26 characters are a ULID, 27 a KSUID, 20 a Push ID. The others are bits: 32 or 40 hex
 digits are 16 or 20 bytes, and digits, or ``0x`` and hex digits, an integer. Any other letters are
-digits of a Snowflake or a Flake.
+digits of a Flake.
 
 A UUID of a version in use is marked by its version and variant. The other kinds have no such mark:
 any bits can be read as one of them, so only those are plausible that then have a plausible time.
@@ -60,11 +60,6 @@ _OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
 
 _PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
-_SNOWFLAKE_DIGITS = {"base32": (12, 13), "base58": (10, 11), "base62": (10, 11)}
-"""How many digits a plausible Snowflake has, by base: one of its epoch's first weeks has fewer.
-
-Without this rule every short word would be a Snowflake.
-"""
 
 
 def inspect(
@@ -138,7 +133,7 @@ def time_of(
         raise ValueError(f"id is {shown(id)}; a {found[0].kind} has {size} bytes, not {len(id)}")
     told = {str(reading.fields.get("time", "")): reading for reading in found}
     # Other generators' integers, with another epoch or other bits, look the same.
-    number = kind is None and any(each.kind == "snowflake" and each.base is None for each in found)
+    number = kind is None and any(each.kind == "snowflake" for each in found)
     if number or len(told) > 1:
         ways = ", ".join(f"a {each.kind} of {time or 'no time'}" for time, each in told.items())
         raise ValueError(f"id is {shown(id)}, which may be {ways}: pass the kind, or the id as int")
@@ -177,7 +172,7 @@ def _bits(bare: str, epoch: int | None) -> list[Reading]:
             return list(_of_integer(int(bare), epoch))
         if _HEX.match(bare):
             return list(_of_integer(int(bare, 16), epoch))
-        return list(_letters(bare, epoch))
+        return list(_letters(bare))
     value = int(octets[1], 16)
     if len(octets[1]) == 40:
         return [Reading("ksuid", value)]
@@ -188,12 +183,8 @@ def _bits(bare: str, epoch: int | None) -> list[Reading]:
     return found or [Reading(kind_of_uuid(value), value)]
 
 
-def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
-    """Yield the plausible readings of a number's digits in a base above ten."""
-    for base, widths in _SNOWFLAKE_DIGITS.items():
-        if len(bare) in widths:
-            for found in _snowflakes(bare, base, epoch):
-                yield from _if_plausible(found.value, found.kind, epoch, base)
+def _letters(bare: str) -> Iterator[Reading]:
+    """Yield the reading of a text as a Flake, if it is plausible."""
     form = FORMATS["flake"]
     if len(bare) <= form.longest:
         try:
@@ -201,15 +192,6 @@ def _letters(bare: str, epoch: int | None) -> Iterator[Reading]:
         except ValueError:
             return
         yield from _if_plausible(value, "flake")
-
-
-def _snowflakes(bare: str, base: str, epoch: int | None) -> Iterator[Reading]:
-    """Yield the reading of a text as a Snowflake in a base, if it is one."""
-    try:
-        value = snowflake.from_text(bare, base)
-    except ValueError:
-        return
-    yield Reading("snowflake", value, epoch, base)
 
 
 def _of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
@@ -249,9 +231,7 @@ def _beside_uuid(value: int) -> Iterator[Reading]:
         yield Reading("guid", value)
 
 
-def _if_plausible(
-    value: int, kind: str, epoch: int | None = None, base: str | None = None
-) -> Iterator[Reading]:
+def _if_plausible(value: int, kind: str, epoch: int | None = None) -> Iterator[Reading]:
     """Yield the reading of bits as a kind with a time, if that time is plausible."""
     form = FORMATS[kind]
     if value >> form.bits:
@@ -259,7 +239,7 @@ def _if_plausible(
     field = time_field(kind, epoch)
     assert field is not None  # noqa: S101  (only kinds with a time are asked for)
     if FROM <= field.tick(form.unpack(value)["timestamp"]) < UNTIL:
-        yield Reading(kind, value, epoch, base)
+        yield Reading(kind, value, epoch)
 
 
 def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
@@ -267,9 +247,9 @@ def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading
     if epoch is not None and kind != "snowflake":
         raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
     if kind == "snowflake":
-        found = _as_snowflake(bare, epoch)
+        value = _integer(bare, kind, 63)
         _check_form(bare, kind, raw)
-        return found
+        return [Reading(kind, value, epoch)]
     value = _as_uuid(bare, kind) if kind in UUID_KINDS else _as_text(bare, FORMATS[kind])
     _check_form(bare, kind, raw)
     if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
@@ -296,21 +276,6 @@ def _said(kind: str, value: int) -> str:
     if kind != "unknown":
         return f"of kind {kind}"
     return ", ".join(f"{name} {told}" for name, told in Reading(kind, value).fields.items())
-
-
-def _as_snowflake(bare: str, epoch: int | None) -> list[Reading]:
-    if bare.isalnum() and not bare.isdecimal():
-        found = [
-            reading for base in _SNOWFLAKE_DIGITS for reading in _snowflakes(bare, base, epoch)
-        ]
-        if not _HEX.match(bare):
-            if not found:
-                raise ValueError(
-                    f"{bare!r} is not of kind snowflake: in no base is it a number of 63 bits or"
-                    " less"
-                )
-            return found
-    return [Reading("snowflake", _integer(bare, "snowflake", 63), epoch)]
 
 
 def _integer(bare: str, kind: str, bits: int) -> int:

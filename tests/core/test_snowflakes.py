@@ -1,4 +1,4 @@
-"""Snowflakes: their slots and places, the two halves of a worker number, and their bases."""
+"""Snowflakes: their slots and places, and the two halves of a worker number."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests import kinds
 from uuidd.core.ids import snowflake
+from uuidd.core.ids.kinds import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH
 
 TWITTER = snowflake.TWITTER_EPOCH
@@ -109,20 +110,7 @@ def test_a_place_fits_up_to_the_ends_of_the_time(worker: int, since: int) -> Non
     assert kinds.fields("snowflake", made) == fields
 
 
-def test_base32_and_base58_have_the_digits_of_gos_library() -> None:
-    """Those of bwmarrin/snowflake, in its order."""
-    assert snowflake.ALPHABETS["base32"] == "ybndrfg8ejkmcpqxot1uwisza345h769"
-    letters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
-    assert snowflake.ALPHABETS["base58"] == f"123456789{letters}"
-
-
-def test_an_unknown_base_is_refused() -> None:
-    message = "^base is 'base64'; it must be one of decimal, base32, base58, base62$"
-    with pytest.raises(ValueError, match=message):
-        snowflake.from_text("1", "base64")
-
-
 @pytest.mark.parametrize("text", ["-1", "+1", " 1", "1_000", "1.0", "1e3", "0x1", "\u0663"])
 def test_a_decimal_is_digits_alone(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a Snowflake: .* is not in 0123456789$"):
-        snowflake.from_text(text)
+        FORMATS["snowflake"].from_text(text)

@@ -264,7 +264,7 @@ TEXTS: list[Case] = [
     (b"\x00333a2276.d0000d00", "ValueError"),
     (b"\x008HFaR8qWtRlGDHnO57", "ok"),
     (b"\x00856165981072306191", "ok"),
-    (b"\x00b8wjm1zroyyyy", "ok"),
+    (b"\x00b8wjm1zroyyyy", "ValueError"),
     (b"\x0024467927614188555520896788267013", "ok"),
     (b"\x000669F7EFB5A1CD34B5F99D1154FB6853345C9735", "ok"),
     (b"\x000x0be1b8a0d4c1f00f", "ok"),

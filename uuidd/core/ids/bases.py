@@ -6,14 +6,11 @@ from functools import lru_cache
 
 from uuidd.core.ids.checks import shown
 
+DECIMAL = "0123456789"
+"""Snowflake's."""
+
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 """Flake's and KSUID's: in the order of ASCII, so that texts of equal length sort as numbers."""
-
-BASE58 = "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
-"""Flickr's, which Go's Snowflake library uses: without 0, l, I and O."""
-
-BASE32 = "ybndrfg8ejkmcpqxot1uwisza345h769"
-"""z-base-32, which Go's Snowflake library uses."""
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32, ULID's: without I, L, O and U."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from uuidd.core.ids import snowflake, uuids
-from uuidd.core.ids.bases import BASE62, CROCKFORD, PUSH, check_width, decode, encode
+from uuidd.core.ids.bases import BASE62, CROCKFORD, DECIMAL, PUSH, check_width, decode, encode
 from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.places import RUN, SLOTS, Places, in_runs
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TICKS_PER_SECOND, TimeField, unix_field
@@ -205,7 +205,7 @@ _MADE = (
         snowflake.time_field(),
         "a Snowflake",
         rest=snowflake.SEQUENCE_BITS,
-        digits=snowflake.ALPHABETS["decimal"],
+        digits=DECIMAL,
     ),
     # First made at Boundary, whose worker is a network address. Texts of equal length sort as
     # numbers.

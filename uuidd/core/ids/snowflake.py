@@ -13,8 +13,7 @@ one per millisecond do not all have sequence 0.
 
 from __future__ import annotations
 
-from uuidd.core.ids.bases import BASE32, BASE58, BASE62, decode
-from uuidd.core.ids.checks import check_bits, look_up, shown
+from uuidd.core.ids.checks import check_bits, shown
 from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, milliseconds, unix_field
 
 TWITTER_EPOCH = 1_288_834_974_657
@@ -28,9 +27,6 @@ SLOTS = 1 << SEQUENCE_BITS
 
 EPOCH_BITS = 48
 """Bits of an epoch in Unix milliseconds: as many as the time of a v7 or a ULID has."""
-
-ALPHABETS = {"decimal": "0123456789", "base32": BASE32, "base58": BASE58, "base62": BASE62}
-"""Alphabets in which Snowflakes are written; Go's library uses base32 and base58 as well."""
 
 
 def time_field(epoch: int = TWITTER_EPOCH) -> TimeField:
@@ -87,12 +83,3 @@ def tick_of_place(place: int) -> int:
     """Return the tick that a place is on."""
     ms, slot = place >> SEQUENCE_BITS, place & SLOTS - 1
     return UNIX_EPOCH + ms * TICKS_PER_MS - (-slot * TICKS_PER_MS // SLOTS)
-
-
-def from_text(text: str, base: str = "decimal") -> int:
-    """Return the Snowflake of a text in ``decimal``, ``base32``, ``base58`` or ``base62``.
-
-    Raises ValueError, naming the text or the base, for any other.
-    """
-    name = "Snowflake" if base == "decimal" else f"{base} Snowflake"
-    return decode(text, look_up("base", base, ALPHABETS), name, 63)

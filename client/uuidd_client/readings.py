@@ -12,22 +12,15 @@ any bits can be read as one of them, so only those are plausible that then have 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
-from uuidd.core.ids import snowflake, uuids
+from uuidd.core.ids import nodes, snowflake, times, uuids
 from uuidd.core.ids.checks import check_bits, check_name, shown
 from uuidd.core.ids.kinds import FORMATS, KINDS, Kind
-from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
-from uuidd_client.fields import (
-    ALIASES,
-    INSPECTED_KINDS,
-    UUID_KINDS,
-    Reading,
-    kind_of_uuid,
-    time_field,
-)
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, TimeField
+from uuidd.core.ids.versions import LANE_BITS
+from uuidd.core.typed import NamedTuple
 
 FROM = UNIX_EPOCH + 946_684_800 * TICKS_PER_SECOND
 UNTIL = UNIX_EPOCH + 4_102_444_800 * TICKS_PER_SECOND
@@ -38,13 +31,28 @@ off. A century is one in ninety of the times in 48 bits of milliseconds, so few 
 by chance.
 """
 
-UUID_BITS = 128
-
 LONGEST_BITS = 160
 """Bits of the longest id, a KSUID."""
 
 LONGEST = 100
 """Characters of the longest text that is read; the longest id, a UUID as a URN, has 47."""
+
+UUID_KINDS = (*(kind for kind, form in FORMATS.items() if form.version), "nil", "max", "guid")
+
+ALIASES = {"cassandra": "v1"}
+"""Kinds by another name: Cassandra's TimeUUID is a v1."""
+
+INSPECTED_KINDS = (*UUID_KINDS, *(kind for kind in FORMATS if kind not in UUID_KINDS), *ALIASES)
+"""All kinds that a caller can name."""
+
+Values = dict[str, int | str]
+"""The fields of an id, by name."""
+
+_NUMBERS = ("clock_seq", "sequence", "local_id")
+"""The fields that count something; the others that have no text of their own are bits."""
+
+_DOMAINS = {0: "person", 1: "group", 2: "org"}
+"""What the local id of a v2 is: the number of a user, a group or an organization."""
 
 _ACCEPTED = (
     "it must be a UUID, a ULID (26 characters), a KSUID (27), a Push ID (20), a Flake,"
@@ -52,14 +60,108 @@ _ACCEPTED = (
     " time from 2000 to 2099"
 )
 
-_WRITTEN = [form for form in FORMATS.values() if form.digits and form.kind != "snowflake"]
-"""The kinds with a text of their own; that of a Snowflake is any number's."""
-
 _UUID_MARKS = re.compile(r"[-{:]")
 _OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
-
 _PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
+
+
+class Reading(NamedTuple):
+    """An id read as one kind. Its text and fields are computed at each access.
+
+    *kind* is a key of ``FORMATS``, or ``nil``, ``max``, ``guid``, or ``unknown`` for a UUID whose
+    version or variant is not in use. *epoch*, in Unix milliseconds, is that of a Snowflake, by
+    default Twitter's.
+    """
+
+    kind: str
+    value: int
+    epoch: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The id as its kind writes it."""
+        value = uuids.guid_swapped(self.value) if self.kind == "guid" else self.value
+        return _form(self.kind).to_text(value)
+
+    @property
+    def fields(self) -> Values:
+        """The fields that the kind has, in the order in which they are shown."""
+        kind, value = self.kind, self.value
+        if kind == "guid":
+            value = uuids.guid_swapped(value)
+            kind = kind_of_uuid(value)
+        if kind not in FORMATS:
+            return _marks(value) if kind == "unknown" else {}
+        form, time = FORMATS[kind], _time_field(kind, self.epoch)
+        found = _marks(value) if form.version else {}
+        held = form.unpack(value)
+        if time is not None:
+            found["time"] = times.text(time.tick(held["timestamp"]), time.unit)
+            found["timestamp"] = held.pop("timestamp")
+        for name, bits in held.items():
+            # A hash is as good as random, and the id has no room for all of it.
+            if name not in ("md5", "sha1"):
+                found |= _field(form, name, bits)
+        if kind == "ulid":
+            # The text that a database shows if it stores ULIDs in its type for UUIDs.
+            found["uuid"] = uuids.to_text(value)
+        if time is not None:
+            found["full_on"] = times.day(time.end)
+        return found
+
+
+def _form(kind: str) -> Kind:
+    """Return how ids of a kind are written: those without a description as any UUID."""
+    return FORMATS[kind if kind in FORMATS else "v4"]
+
+
+def _time_field(kind: str, epoch: int | None) -> TimeField | None:
+    """Return the time field of a kind; *epoch* is that of a Snowflake, by default Twitter's."""
+    return FORMATS[kind].time if epoch is None else snowflake.time_field(epoch)
+
+
+def _marks(value: int) -> Values:
+    version = uuids.version(value)
+    if version is not None:
+        return {"version": version, "variant": "RFC 9562"}
+    if not value >> 63 & 1:
+        return {"variant": "NCS"}
+    return {"variant": "future" if value >> 61 & 1 else "Microsoft"}
+
+
+def _field(form: Kind, name: str, bits: int) -> Values:
+    """Return a field as it is shown, and what its bits tell."""
+    if name == "node":
+        of = "random" if bits & nodes.MULTICAST else "a network address"
+        return {"node": nodes.to_text(bits), "node_is": of}
+    if name == "worker":
+        datacenter, worker = divmod(bits, 1 << snowflake.WORKER_ID_BITS)
+        return {"worker": bits, "datacenter_id": datacenter, "worker_id": worker}
+    if name == "domain":
+        return {"domain": _DOMAINS.get(bits, str(bits))}
+    digits = -(-form.sizes[name] // 4)
+    text = f"{bits:0{digits}X}" if name == "payload" else f"0x{bits:0{digits}x}"
+    found: Values = {name: bits if name in _NUMBERS else text}
+    if name == form.tail:
+        # After the tick in the millisecond come the lane and random bits, or nothing.
+        after = form.sizes[name] - form.rest
+        tick = bits >> after
+        if form.slots == TICKS_PER_MS and tick < TICKS_PER_MS:
+            found["tick"] = tick
+            if after:
+                found["lane"] = bits >> after - LANE_BITS & (1 << LANE_BITS) - 1
+    return found
+
+
+def kind_of_uuid(value: int) -> str:
+    """Return the kind of a UUID by its version and variant; ``unknown`` if they are not in use."""
+    version = uuids.version(value)
+    if version is not None:
+        return f"v{version}" if 1 <= version <= 8 else "unknown"
+    if value == uuids.NIL:
+        return "nil"
+    return "max" if value == uuids.MAX else "unknown"
 
 
 def inspect(
@@ -85,7 +187,7 @@ def inspect(
     elif type(id) is int:
         check_bits("id", id, LONGEST_BITS)
         if kind is None:
-            found = list(_of_integer(id, epoch))
+            found = _of_integer(id, epoch)
             if not found:
                 raise ValueError(f"{id} is not an id: as no kind of id it has a plausible time")
             return found
@@ -99,7 +201,7 @@ def inspect(
     if not bare.isascii():
         raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
     if kind is not None:
-        return _as_kind(bare, kind, epoch, raw)
+        return [_as_kind(bare, kind, epoch, raw)]
     found = _spelled(bare)
     if not found or bare.isdecimal():
         found += _bits(bare, epoch)
@@ -129,7 +231,7 @@ def time_of(
     found = inspect(
         int.from_bytes(id, "big") if isinstance(id, bytes) else id, kind=kind, epoch=epoch
     )
-    if isinstance(id, bytes) and len(id) != (size := _size(found[0].kind)):
+    if isinstance(id, bytes) and len(id) != (size := _form(found[0].kind).size):
         raise ValueError(f"id is {shown(id)}; a {found[0].kind} has {size} bytes, not {len(id)}")
     told = {str(reading.fields.get("time", "")): reading for reading in found}
     # Other generators' integers, with another epoch or other bits, look the same.
@@ -145,70 +247,62 @@ def time_of(
     return datetime.fromisoformat(time)
 
 
-def _size(kind: str) -> int:
-    """Return how many bytes an id has."""
-    return FORMATS[kind].size if kind in FORMATS else 16
-
-
 def _spelled(bare: str) -> list[Reading]:
     """Return the readings of a text with a kind's shape; ValueError if it breaks that shape."""
-    for form in _WRITTEN:
+    for kind, form in KINDS.items():
         if len(bare) == form.width > 0:
-            return [Reading(form.kind, form.from_text(bare))]
-    if _UUID_MARKS.search(bare):
-        value = uuids.from_text(bare)
-        kind = kind_of_uuid(value)
-        return [Reading(kind, value), *(_beside_uuid(value) if kind == "unknown" else ())]
-    return []
+            return [Reading(kind, form.from_text(bare))]
+    if not _UUID_MARKS.search(bare):
+        return []
+    value = uuids.from_text(bare)
+    kind = kind_of_uuid(value)
+    return [Reading(kind, value), *(_beside_uuid(value) if kind == "unknown" else ())]
 
 
 def _bits(bare: str, epoch: int | None) -> list[Reading]:
     """Return the plausible readings of a text as an integer, as bytes and as letters."""
-    if not bare.isalnum():
-        return []
-    octets = _OCTETS.match(bare)
+    number, octets = _number(bare), _OCTETS.match(bare)
     if octets is None:
-        if bare.isdecimal():
-            return list(_of_integer(int(bare), epoch))
-        if _HEX.match(bare):
-            return list(_of_integer(int(bare, 16), epoch))
-        return list(_letters(bare))
+        return _letters(bare) if number is None else _of_integer(number, epoch)
     value = int(octets[1], 16)
     if len(octets[1]) == 40:
         return [Reading("ksuid", value)]
-    found = list(_of_octets(value))
+    found = _of_octets(value)
     if bare.isdecimal() and bare[0] != "0":
         # 16 bytes in hex have 32 digits without a letter only by chance.
         found = [*_of_integer(int(bare), epoch), *found]
     return found or [Reading(kind_of_uuid(value), value)]
 
 
-def _letters(bare: str) -> Iterator[Reading]:
-    """Yield the reading of a text as a Flake, if it is plausible."""
-    form = FORMATS["flake"]
-    if len(bare) <= form.longest:
-        try:
-            value = form.from_text(bare)
-        except ValueError:
-            return
-        yield from _if_plausible(value, "flake")
+def _number(bare: str) -> int | None:
+    """Return the integer that a text writes, if it is one."""
+    if bare.isdecimal():
+        return int(bare)
+    return int(bare, 16) if _HEX.match(bare) else None
 
 
-def _of_integer(value: int, epoch: int | None) -> Iterator[Reading]:
-    """Yield the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
+def _letters(bare: str) -> list[Reading]:
+    """Return the reading of a text as a Flake, if it is plausible."""
+    try:
+        return _plausible("flake", FORMATS["flake"].from_text(bare))
+    except ValueError:
+        return []
+
+
+def _of_integer(value: int, epoch: int | None) -> list[Reading]:
+    """Return the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
     if value >> 128:
-        yield from _if_plausible(value, "ksuid")
-    elif value >> 96:
+        return _plausible("ksuid", value)
+    if value >> 96:
         # 128 bits begin with 32 zeros once in four thousand million cases.
-        yield from _of_octets(value)
-    elif not value >> 64:
-        if not value:
-            yield Reading("nil", value)
-        yield from _if_plausible(value, "snowflake", epoch)
+        return _of_octets(value)
+    if not value:
+        return [Reading("nil", value), *_plausible("snowflake", value, epoch)]
+    return _plausible("snowflake", value, epoch)
 
 
-def _of_octets(value: int) -> Iterator[Reading]:
-    """Yield the plausible readings of 128 bits, most likely first.
+def _of_octets(value: int) -> list[Reading]:
+    """Return the plausible readings of 128 bits, most likely first.
 
     A Flake comes before a UUID, because its 64 bits of time are hardly ever plausible by chance. A
     marked UUID comes before a ULID, because it is more common. A ULID comes before a GUID, because
@@ -216,112 +310,78 @@ def _of_octets(value: int) -> Iterator[Reading]:
     """
     kind = kind_of_uuid(value)
     if kind == "unknown":
-        yield from _beside_uuid(value)
-        return
-    yield from _if_plausible(value, "flake")
-    yield Reading(kind, value)
-    yield from _if_plausible(value, "ulid")
+        return _beside_uuid(value)
+    return [*_plausible("flake", value), Reading(kind, value), *_plausible("ulid", value)]
 
 
-def _beside_uuid(value: int) -> Iterator[Reading]:
-    """Yield the plausible readings of an unmarked UUID's bits as other kinds."""
-    yield from _if_plausible(value, "flake")
-    yield from _if_plausible(value, "ulid")
+def _beside_uuid(value: int) -> list[Reading]:
+    """Return the plausible readings of an unmarked UUID's bits as other kinds."""
+    found = [*_plausible("flake", value), *_plausible("ulid", value)]
     if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
-        yield Reading("guid", value)
+        found.append(Reading("guid", value))
+    return found
 
 
-def _if_plausible(value: int, kind: str, epoch: int | None = None) -> Iterator[Reading]:
-    """Yield the reading of bits as a kind with a time, if that time is plausible."""
-    form = FORMATS[kind]
-    if value >> form.bits:
-        return
-    field = time_field(kind, epoch)
+def _plausible(kind: str, value: int, epoch: int | None = None) -> list[Reading]:
+    """Return the reading of bits as a kind with a time, if that time is plausible."""
+    form, field = FORMATS[kind], _time_field(kind, epoch)
     assert field is not None  # noqa: S101  (only kinds with a time are asked for)
-    if FROM <= field.tick(form.unpack(value)["timestamp"]) < UNTIL:
-        yield Reading(kind, value, epoch)
+    if value >> form.bits or not FROM <= field.tick(form.unpack(value)["timestamp"]) < UNTIL:
+        return []
+    return [Reading(kind, value, epoch)]
 
 
-def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> list[Reading]:
-    """Return the readings as one kind. Raises ValueError, saying why, if there are none."""
+def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> Reading:
+    """Return the reading as one kind. Raises ValueError, saying why, if there is none."""
     if epoch is not None and kind != "snowflake":
         raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
-    if kind == "snowflake":
-        value = _integer(bare, kind, 63)
-        _check_form(bare, kind, raw)
-        return [Reading(kind, value, epoch)]
-    value = _as_uuid(bare, kind) if kind in UUID_KINDS else _as_text(bare, FORMATS[kind])
-    _check_form(bare, kind, raw)
-    if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
-        raise ValueError(f"{bare!r} is not of kind {kind}: it is {_said(of, value)}")
-    return [Reading(kind, value)]
-
-
-def _check_form(bare: str, kind: str, raw: bool) -> None:
-    """Raise ValueError unless a text is written as the kind's own tools write it, or is *raw*."""
-    if kind in UUID_KINDS:
-        fits = bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare))
-    elif kind == "snowflake":
-        fits = not _HEX.match(bare)
-    else:
-        fits = _has_width(bare, FORMATS[kind])
-    if not (fits or raw):
+    value = _value(bare, kind)
+    if not (raw or _is_own(bare, kind)):
         raise ValueError(
             f"{bare!r} is not written as a {kind} is; raw=True (--raw) also accepts an"
             " integer, or bytes in hex"
         )
+    if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
+        said = f"of kind {of}"
+        if of == "unknown":
+            said = ", ".join(f"{name} {told}" for name, told in _marks(value).items())
+        raise ValueError(f"{bare!r} is not of kind {kind}: it is {said}")
+    return Reading(kind, value, epoch)
 
 
-def _said(kind: str, value: int) -> str:
-    if kind != "unknown":
-        return f"of kind {kind}"
-    return ", ".join(f"{name} {told}" for name, told in Reading(kind, value).fields.items())
+def _is_own(bare: str, kind: str) -> bool:
+    """Return whether a text is written as the kind's own tools write it, by its shape."""
+    if kind in UUID_KINDS:
+        return bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare))
+    if kind == "snowflake":
+        return bare.isdecimal()
+    form = FORMATS[kind]
+    return len(bare) == form.width or (not form.width and len(bare) <= form.longest)
 
 
-def _integer(bare: str, kind: str, bits: int) -> int:
-    """Return the integer that a text writes, of at most *bits* bits."""
-    if bare.isdecimal():
-        value = int(bare)
-    elif _HEX.match(bare):
-        value = int(bare, 16)
-    else:
+def _value(bare: str, kind: str) -> int:
+    """Return the bits of an id that its own text writes, or an integer, or a text of as many bits.
+
+    Raises ValueError, naming the text, if it writes nothing of *kind*.
+    """
+    form, ulid = _form(kind), FORMATS["ulid"]
+    # A kind without bytes, as Push IDs are, has no bits to pass but its text.
+    if "bytes" not in form.forms and kind in KINDS:
+        return form.from_text(bare)
+    if kind not in (*UUID_KINDS, "snowflake") and _is_own(bare, kind):
+        return form.from_text(bare)
+    if form.bits == ulid.bits and len(bare) == ulid.width and not bare.isdecimal():
+        return ulid.from_text(bare)
+    number, octets = _number(bare), _OCTETS.match(bare)
+    # The digits of a Flake are an integer, and never bytes in hex.
+    if octets and not (kind == "flake" and bare.isdecimal()):
+        number = int(octets[1], 16)
+    if number is not None:
+        if number >> form.bits:
+            raise ValueError(f"{bare!r} is not of kind {kind}: it has more than {form.bits} bits")
+        return number
+    if kind == "snowflake":
         raise ValueError(
             f"{bare!r} is not of kind {kind}: it is not an integer, nor 0x and hex digits"
         )
-    if value >> bits:
-        raise ValueError(f"{bare!r} is not of kind {kind}: it has more than {bits} bits")
-    return value
-
-
-def _as_uuid(bare: str, kind: str) -> int:
-    """Return the 128 bits that a text writes in any way."""
-    ulid = FORMATS["ulid"]
-    if len(bare) == ulid.width and not bare.isdecimal():
-        return ulid.from_text(bare)
-    found = _as_number(bare, kind, UUID_BITS)
-    return uuids.from_text(bare) if found is None else found
-
-
-def _as_text(bare: str, form: Kind) -> int:
-    """Return the bits of an id that its own text writes, or an integer, or the text of a UUID."""
-    # A kind without bytes, as Push IDs are, has no bits to pass but its text.
-    if _has_width(bare, form) or "bytes" not in KINDS[form.kind].forms:
-        return form.from_text(bare)
-    if bare.isdecimal() and not form.width:
-        return _integer(bare, form.kind, form.bits)
-    if form.bits == UUID_BITS:
-        return _as_uuid(bare, form.kind)
-    found = _as_number(bare, form.kind, form.bits)
-    return form.from_text(bare) if found is None else found
-
-
-def _as_number(bare: str, kind: str, bits: int) -> int | None:
-    """Return what a text writes as bytes in hex, or as an integer; None if it does neither."""
-    if octets := _OCTETS.match(bare):
-        return _integer(f"0x{octets[1]}", kind, bits)
-    return _integer(bare, kind, bits) if bare.isdecimal() or _HEX.match(bare) else None
-
-
-def _has_width(bare: str, form: Kind) -> bool:
-    """Return whether a text may be the kind's own, by the number of its characters."""
-    return len(bare) == form.width or (not form.width and len(bare) <= form.longest)
+    return uuids.from_text(bare) if form.bits == ulid.bits else form.from_text(bare)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from uuidd_client import readings
 from uuidd_client.command.common import CommandError, complain, whole_number
-from uuidd_client.fields import INSPECTED_KINDS, Reading, Values
+from uuidd_client.readings import INSPECTED_KINDS, Reading, Values
 
 STANDARD_INPUT = "-"
 

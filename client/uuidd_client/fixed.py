@@ -21,7 +21,7 @@ from uuidd_client.cutter import new_uuids
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.life import Life
 from uuidd_client.notices import Stats
-from uuidd_client.used import Used
+from uuidd_client.times import Used
 
 ANY_TICKS = 3
 """Of so many ticks in a row one holds a Snowflake."""

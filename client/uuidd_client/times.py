@@ -24,21 +24,23 @@ from typing import (
 )
 from uuid import UUID
 
-from uuidd.core.ids import snowflake, versions
-from uuidd.core.ids.checks import check_name, look_up, shown
+from uuidd.core.ids import nodes, snowflake, versions
+from uuidd.core.ids.checks import check_bits, check_name, look_up, shown
 from uuidd.core.ids.kinds import FORMATS, KINDS, PLACES
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, text, tick_of
+from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.life import current
 from uuidd_client.system import random_bits
-from uuidd_client.templates import TIMED_FORMATS, Template, field_of
-from uuidd_client.used import Used
 
 TimedUuids = Literal["v1", "v6", "v7"]
 BoundedUuids = Literal["v6", "v7", "cassandra"]
 Texts = Literal["ulid", "ksuid", "flake", "push_id"]
 Ints = Literal["snowflake"]
+
+TIMED_FORMATS = {kind: form for kind, form in FORMATS.items() if form.time and kind in KINDS}
+"""The descriptions of the kinds of which ids of a chosen time can be made."""
 
 BOUNDED_KINDS = (*(kind for kind in TIMED_FORMATS if kind != "v1"), "cassandra")
 """The kinds that have bounds."""
@@ -117,6 +119,92 @@ def _check_fields(given: Collection[str], known: type[Fields]) -> None:
             raise TypeError(f"{name} is not a field that can be passed here; these are {names}")
 
 
+class Template:
+    """The id of *kind* with these fields, at any time.
+
+    v1, v6 and Flakes take a clock_seq and a node that are not given from *random*, now; a random
+    node has the multicast bit. Without a sequence, a Snowflake has the slot of the tick, and a
+    Flake the tick within the millisecond. The other kinds have the tick and bits from *random*.
+    """
+
+    def __init__(self, kind: str, random: RandomBits, **fields: Unpack[IdFields]) -> None:
+        self.time = field_of(kind, fields.get("epoch", snowflake.TWITTER_EPOCH))
+        self._form = form = TIMED_FORMATS[kind]
+        self._random = random
+        halves = ("datacenter",) if "worker" in form.sizes else ()
+        own = (*form.sizes, *halves)
+        self.accepted = [each for each in IdFields.__annotations__ if each in own]
+        """The fields that the kind has besides its time."""
+        for name, value in fields.items():
+            if value is not None and name not in (*self.accepted, "epoch"):
+                has = f"only {', '.join(self.accepted)}" if self.accepted else "only its time"
+                raise ValueError(f"{name} is {shown(value)}; a {kind} has no {name}, {has}")
+        fixed = form.bounds(0)[0]
+        if "clock_seq" in own:
+            given = fields.get("clock_seq")
+            drawn = random(CLOCK_SEQ_BITS) if given is None else given
+            fixed |= form.put("clock_seq", check_bits("clock_seq", drawn, CLOCK_SEQ_BITS))
+        if "node" in own:
+            node = fields.get("node")
+            drawn = nodes.random_node(random) if node is None else nodes.node(node)
+            fixed |= form.put("node", drawn)
+        if "worker" in own:
+            fixed |= form.put("worker", _worker(fields.get("datacenter"), fields.get("worker")))
+        sequence = fields.get("sequence")
+        if sequence is not None:
+            size = form.sizes["sequence"]
+            fixed |= form.put("sequence", check_bits("sequence", sequence, size))
+        self._fixed = fixed
+        self._tail = form.tail if sequence is None else ""
+
+    def at(self, tick: int) -> int:
+        """Return the bits of the id at a tick. Raises ValueError for a tick out of the range."""
+        form, time = self._form, self.time
+        made = self._fixed | form.put("timestamp", time.raw(tick))
+        if not self._tail:
+            return made
+        free = form.sizes[form.tail] - form.rest
+        rest = (tick - time.epoch) % time.unit * form.slots // time.unit
+        return made | form.put(form.tail, rest << free | (self._random(free) if free else 0))
+
+
+def _worker(datacenter: int | None, worker: int | None) -> int:
+    if worker is None:
+        raise ValueError(
+            "worker is missing; a snowflake needs a worker, 0 to 1023, or a datacenter and a"
+            " worker, 0 to 31 each"
+        )
+    if datacenter is None:
+        return check_bits("worker", worker, snowflake.WORKER_BITS)
+    return snowflake.worker_from_halves(datacenter, worker)
+
+
+class Used:
+    """The places that are used, in any order, and the next that are free. Not for two threads.
+
+    Each used place points to a later one, and no place between the two is free. Following these
+    pointers finds the next free place. Then all pointers on the way are set to it, so that many
+    repeats of one place cost little more than the first (Tarjan's union-find, on integers).
+    """
+
+    def __init__(self) -> None:
+        self.later: dict[int, int] = {}
+
+    def free(self, place: int) -> int:
+        """Return the first free place at or past *place*."""
+        later = self.later
+        found = place
+        while found in later:
+            found = later[found]
+        while place != found:
+            later[place], place = found, later[place]
+        return found
+
+    def add(self, place: int) -> None:
+        """Use a free place."""
+        self.later[place] = place + 1
+
+
 class Backfill(Generic[Id]):
     """Ids of one kind for given times, in any order, and never the same one twice.
 
@@ -159,7 +247,9 @@ class Backfill(Generic[Id]):
         _check_fields(fields, Fields)
         self._template = Template(kind, _random, **fields)
         self._time = self._template.time
-        self._unit = None if unit is None else unit_of(unit, self._time)
+        self._unit = unit_of(unit, self._time)
+        self._unit_at = "us" if unit is None and self._time.unit == 1 else self._unit
+        """The unit of a datetime, which has no digit for the tick."""
         self._places = PLACES[kind].places
         self._tick_of = snowflake.tick_of_place if kind == "snowflake" else lambda place: place
         self._used = Used()
@@ -213,10 +303,7 @@ class Backfill(Generic[Id]):
     def _made(self, time: Time) -> int:
         """Take the place of an id for *time*, and return its bits."""
         tick = tick_of(time, self._time)
-        unit = self._unit
-        if unit is None and self._time.unit == 1 and isinstance(time, datetime):
-            unit = "us"
-        unit = unit_of(unit, self._time)
+        unit = self._unit_at if isinstance(time, datetime) else self._unit
         first, end = whole(tick, UNITS[unit], self._time)
         begin, until = self._places(first, end - first)
         # That at *tick*, or the last one before it.
@@ -367,6 +454,24 @@ def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeFie
         # It has v1's time, and no epoch either.
         return field_of("v1", epoch)._replace(kind=kind)
     return field_of(kind, epoch)
+
+
+def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
+    """Return the time field of *kind*; *epoch*, in Unix milliseconds, is for Snowflakes.
+
+    Raises ValueError, listing the kinds, for an unknown one, and for an epoch passed for a kind
+    whose epoch is fixed; TypeError for an epoch that is not an int.
+    """
+    time = look_up("kind", kind, TIMED_FORMATS).time
+    if type(epoch) is not int:
+        raise TypeError(f"epoch is {shown(epoch)}; it must be an int, in Unix milliseconds")
+    if kind == "snowflake":
+        check_bits("epoch", epoch, snowflake.EPOCH_BITS)
+        return snowflake.time_field(epoch)
+    if epoch != snowflake.TWITTER_EPOCH:
+        raise ValueError(f"epoch is {shown(epoch)}; only a snowflake has one, a {kind} has not")
+    assert time is not None  # noqa: S101  (each of these kinds has a time)
+    return time
 
 
 def unit_of(name: str | None, field: TimeField) -> str:

@@ -22,9 +22,7 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import TICKS_PER_MS
 from uuidd_client import times
-from uuidd_client.templates import Template
-from uuidd_client.times import Backfill
-from uuidd_client.used import Used
+from uuidd_client.times import Backfill, Template, Used
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
 RFC_TIME = datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)

@@ -24,9 +24,9 @@ from tests.client.raw import of_child, raw_fork
 from tests.rig import Daemon
 from tests.tools import output
 from uuidd_client import Backfill, Client, life
-from uuidd_client.fixed import FixedChannel
 from uuidd_client.lease import Page
 from uuidd_client.life import Life, current, renew
+from uuidd_client.testing import FixedChannel
 
 if TYPE_CHECKING:
     from uuidd_client.client import Kind

@@ -93,7 +93,6 @@ def test_without_its_package_listen_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    monkeypatch.delitem(sys.modules, "uuidd_client.command.scrape", raising=False)
     assert main(["metrics", "--listen", "127.0.0.1:0"]) == 1
     assert "install 'uuidd[metrics]'" in capsys.readouterr().err
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import socket
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from uuidd import installing
-from uuidd_client.command.common import CommandError, client, of_our_version
+from uuidd_client.client import Client
+from uuidd_client.command.common import CommandError, client, complain, of_our_version
+from uuidd_client.errors import DaemonUnavailable
+
+SILENCE = 10.0
+"""Seconds after which a scraper that sends or reads nothing is disconnected."""
 
 METRICS = """\
 uuidd_up computed.up
@@ -191,15 +198,67 @@ def _do(given: argparse.Namespace) -> int:
         with of_our_version():
             print(text(asked.status()), end="")
         return 0
+    _serve(asked, *given.listen)
+    return 0
+
+
+def _serve(asked: Client, host: str, port: int) -> None:
+    """Serve the metrics over HTTP, until Ctrl-C."""
     try:
         # Not at the start: the other commands need no server.
-        from uuidd_client.command.scrape import serve
+        from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+        from prometheus_client import CollectorRegistry, make_wsgi_app
+        from prometheus_client.exposition import ThreadingWSGIServer
+        from prometheus_client.parser import text_string_to_metric_families
     except ImportError as error:
         raise CommandError(
             f"--listen needs the package prometheus_client; run {installing('metrics')}"
         ) from error
-    serve(asked, *given.listen)
-    return 0
+
+    class Handler(WSGIRequestHandler):
+        timeout = SILENCE
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Log no request."""
+
+    class Server(ThreadingWSGIServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    class Collector:
+        def collect(self) -> Iterable[Any]:
+            return text_string_to_metric_families(_scraped(asked))
+
+    # Or it would ask the daemon now.
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collector())
+    try:
+        server = make_server(host, port, make_wsgi_app(registry), Server, Handler)
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen at {host} port {port}: {error.strerror}; --listen another address"
+        ) from error
+    with server:
+        shown = f"[{host}]" if ":" in host else host
+        print(f"serving http://{shown}:{server.server_port}/metrics", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            # Not start_http_server, which wakes up twice a second: None sleeps until somebody asks.
+            server.serve_forever(poll_interval=None)  # type: ignore[arg-type]
+
+
+def _scraped(asked: Client) -> str:
+    """Return the metrics now; while no daemon answers, or one of another version does, just that.
+
+    Of another version too, or no alert would fire after an upgrade of the daemon alone.
+    """
+    try:
+        with of_our_version():
+            return text(asked.status())
+    except CommandError as error:
+        complain(error)
+    except DaemonUnavailable:
+        pass
+    return _text({"computed": {"up": 0}}, islice(_metrics({}), 1))
 
 
 def text(status: dict[str, Any]) -> str:
@@ -208,11 +267,6 @@ def text(status: dict[str, Any]) -> str:
     What has no number now is left out.
     """
     return _text({**status, "computed": _computed(status)}, _metrics(status["limits"]))
-
-
-def text_away() -> str:
-    """Return what there is to tell while no daemon answers, or one of another version does."""
-    return _text({"computed": {"up": 0}}, islice(_metrics({}), 1))
 
 
 def _text(told: dict[str, Any], entries: Iterable[tuple[str, str, str]]) -> str:

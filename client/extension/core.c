@@ -33,45 +33,40 @@
 static const char *const KIND_NAMES[KINDS] = {KINDS_IN_ORDER(NAME)};
 static const char *const FORM_NAMES[FORMS] = {"uuid", "text", "int", "bytes"};
 
-static int index_of(const char *what, PyObject *name, const char *const *names, int count)
+static int read_name(const char *what, PyObject *name, const char *const *names, int count, int *at)
 {
-    for (int at = 0; PyUnicode_Check(name) && at < count; at++)
-        if (!PyUnicode_CompareWithASCIIString(name, names[at]))
-            return at;
+    for (*at = 0; PyUnicode_Check(name) && *at < count; ++*at)
+        if (!PyUnicode_CompareWithASCIIString(name, names[*at]))
+            return 1;
     PyErr_Format(PyExc_ValueError, "there is no %s %R", what, name);
-    return -1;
+    return 0;
 }
 
 int read_kind(PyObject *name, void *kind)
 {
-    int found = index_of("kind", name, KIND_NAMES, KINDS);
-    *(enum kind *)kind = (enum kind)found;
-    return found >= 0;
+    return read_name("kind", name, KIND_NAMES, KINDS, kind);
 }
 
 int read_form(PyObject *name, void *form)
 {
-    int found = index_of("form", name, FORM_NAMES, FORMS);
-    *(enum form *)form = (enum form)found;
-    return found >= 0;
-}
-
-static int add_type(PyObject *module, PyType_Spec *spec)
-{
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    int added = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
-    Py_XDECREF(type);
-    return added;
+    return read_name("form", name, FORM_NAMES, FORMS, form);
 }
 
 static int core_exec(PyObject *module)
 {
+    PyType_Spec *const specs[] = {&cutter_spec, &draw_spec};
     if (find_uuids(PyModule_GetState(module)) < 0
         || PyModule_AddStringConstant(module, "VERSION", UUIDD_VERSION) < 0
-        || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0
-        || add_type(module, &cutter_spec) < 0)
+        || PyModule_AddStringConstant(module, "SOURCE", UUIDD_SOURCE) < 0)
         return -1;
-    return add_type(module, &draw_spec);
+    for (int at = 0; at < 2; at++) {
+        PyObject *type = PyType_FromModuleAndSpec(module, specs[at], NULL);
+        int added = type ? PyModule_AddType(module, (PyTypeObject *)type) : -1;
+        Py_XDECREF(type);
+        if (added < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Not before, because each Cutter uses them. */

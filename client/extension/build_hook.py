@@ -33,6 +33,9 @@ from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGE = "uuidd_client"
+NAME = f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+"""The file of the extension, which is for this very Python."""
+
 SOURCES = "client/extension"
 """The folder of the C files, in the project."""
 
@@ -93,7 +96,7 @@ class ExtensionHook(BuildHookInterface[BuilderConfig]):
         elif built is not None:
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
-            build_data["force_include"][str(built)] = f"{PACKAGE}/{built.name}"
+            build_data["force_include"][str(built)] = f"{PACKAGE}/{NAME}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was compiled, once the wheel is written."""
@@ -133,7 +136,7 @@ def compiled(root: Path, folder: Path, version: str) -> Path:
     """
     if sys.implementation.name != "cpython":
         raise CannotCompile(f"it is for CPython, and this is {sys.implementation.name}")
-    built = folder / f"_core{_suffix()}"
+    built = folder / NAME
     files = sorted(path for path in Path(root, SOURCES).iterdir() if path.suffix in (".c", ".h"))
     digest = sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
     includes = dict.fromkeys(sysconfig.get_path(name) for name in ("include", "platinclude"))
@@ -170,7 +173,7 @@ def compiled(root: Path, folder: Path, version: str) -> Path:
 
 def place(root: Path) -> Path:
     """Return where an editable installation has the extension."""
-    return Path(root, "client", PACKAGE, f"_core{_suffix()}")
+    return Path(root, "client", PACKAGE, NAME)
 
 
 def put_in_place(root: Path, built: Path | None) -> None:
@@ -183,11 +186,6 @@ def put_in_place(root: Path, built: Path | None) -> None:
     beside = older.with_name(f".{older.name}.new")
     shutil.copy(built, beside)
     beside.replace(older)
-
-
-def _suffix() -> str:
-    """Return how the name of an extension ends that is for this very Python."""
-    return str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
 def _compiler() -> list[str]:

@@ -281,6 +281,12 @@ def test_an_int_is_the_bits_of_the_kind_that_is_named(kind: str) -> None:
     assert [reading.value for reading in inspect(5, kind=kind)] == [5]
 
 
+def test_the_digits_of_a_flake_are_an_integer_and_no_bytes_in_hex() -> None:
+    digits = "24467927614188555520896788267013"
+    assert only(digits, "flake", raw=True).value == int(digits)
+    assert only(digits, "ulid", raw=True).value == int(digits, 16)
+
+
 def test_bytes_of_a_uuid_are_a_guid_by_request() -> None:
     assert only(f"{BOTH_V4:032x}", "guid").text == uuids.to_text(uuids.guid_swapped(BOTH_V4))
 
@@ -342,6 +348,7 @@ def test_an_overlong_text_shows_only_its_beginning() -> None:
         ("00000000-0000-9000-8000-000000000000", "v1", "is not of kind v1: it is version 9"),
         (V1, "ksuid", "is not a KSUID"),
         (V1, "push_id", "is not a Push ID"),
+        ("123", "push_id", "is not a Push ID"),
         (V1, "snowflake", "is not of kind snowflake: it is not an integer"),
         (str(1 << 63), "snowflake", "is not of kind snowflake: it has more than 63 bits"),
         ("zzzzzzzzzzzzzzzzz", "snowflake", "is not of kind snowflake: it is not an integer"),

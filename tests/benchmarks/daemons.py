@@ -134,7 +134,7 @@ def _await_answer(process: subprocess.Popen[bytes], path: Path) -> None:
     raise RuntimeError(f"{process.args!r} does not answer at {path}")
 
 
-def _answer(path: Path, op: Op) -> bytes:
+def _answer(path: Path, op: int) -> bytes:
     with connected(path) as sock:
         sock.sendall(libuuid.pack_request(op))
         # In pieces: util-linux's daemon writes the length and the rest apart, and then closes.

@@ -104,7 +104,7 @@ def test_more_than_a_million_is_refused(count: str) -> None:
         (Op.BULK_RANDOM_UUID, 5, b"\5" + native("05000000")),
     ],
 )
-def test_a_request_has_libuuids_bytes(op: Op, count: int, data: bytes) -> None:
+def test_a_request_has_libuuids_bytes(op: int, count: int, data: bytes) -> None:
     assert libuuid.pack_request(op, count) == data
 
 

@@ -157,7 +157,7 @@ def asks(data: bytes) -> str:
     if len(asked) > 1:
         part = asked[: 1 + ask.echo % 4]
         assert libuuid.unpack_request(part) is None, "a part of a request is none yet"
-    if ask.op is Op.BULK_RANDOM_UUID:
+    if ask.op == Op.BULK_RANDOM_UUID:
         assert 0 <= ask.count <= libuuid.MAX_RANDOM, "a count is in range"
     else:
         assert 1 <= ask.count <= MAX_BLOCK, "a count is in range"

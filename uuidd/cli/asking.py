@@ -127,11 +127,11 @@ def _is_daemon(pid: int, maker: int) -> bool:
     )
 
 
-def _ask(path: Path, op: Op, count: int = 1) -> bytes:
+def _ask(path: Path, op: int, count: int = 1) -> bytes:
     return _asked(path, op, count)[0]
 
 
-def _asked(path: Path, op: Op, count: int = 1) -> tuple[bytes, int, int]:
+def _asked(path: Path, op: int, count: int = 1) -> tuple[bytes, int, int]:
     """Return the answer, and the process and the user that made the socket."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:

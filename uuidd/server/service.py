@@ -127,7 +127,7 @@ class Service:
             elif op in _RANDOM:
                 reply = libuuid.random_reply(ask, v4(0, ids, Origin(0), self._entropy.take))
             else:
-                ids, own = 0, op is Op.GETPID
+                ids, own = 0, op == Op.GETPID
                 reply = libuuid.text_reply(str(os.getpid())) if own else libuuid.maxop_reply()
             if self._changed is None or not self._changed():
                 break

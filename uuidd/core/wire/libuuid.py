@@ -6,7 +6,6 @@ own byte order, UUIDs 16 bytes in the RFC's. There is no error reply.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from struct import Struct
 
 from uuidd.core.ids import uuids, versions
@@ -20,7 +19,7 @@ _INT = Struct("=i")
 _TIME_REPLY = Struct("=i16si")
 
 
-class Op(IntEnum):
+class Op:
     """What a request asks for; its first byte."""
 
     GETPID = 0
@@ -41,12 +40,12 @@ class ProtocolError(Exception):
 class Request(NamedTuple):
     """A request to reserve or send *count* UUIDs; *echo* is the count as the caller sent it."""
 
-    op: Op
+    op: int
     count: int  # type: ignore[assignment]  # a tuple has a method of that name, which is not used
     echo: int
 
 
-_SINGLE = {int(op): Request(op, 1, 1) for op in Op if op not in _BULK}
+_SINGLE = {op: Request(op, 1, 1) for op in (Op.GETPID, Op.GET_MAXOP, Op.TIME_UUID, Op.RANDOM_UUID)}
 
 
 def unpack_request(data: bytes) -> Request | None:
@@ -63,18 +62,18 @@ def unpack_request(data: bytes) -> Request | None:
         return single
     if data[0] > Op.BULK_RANDOM_UUID:
         raise ProtocolError(f"op {data[0]}; there are 0 to 5")
-    op = Op(data[0])
+    op = data[0]
     if len(data) < 1 + _INT.size:
         return None
     (echo,) = _INT.unpack_from(data, 1)
-    if op is Op.BULK_TIME_UUID:
+    if op == Op.BULK_TIME_UUID:
         if echo > MAX_BLOCK:
             raise ProtocolError(f"{echo} UUIDs at once; at most {MAX_BLOCK} are given")
         return Request(op, max(1, echo), echo)
     return Request(op, 1 if echo < 0 else min(echo, MAX_RANDOM), echo)
 
 
-def pack_request(op: Op, count: int = 1) -> bytes:
+def pack_request(op: int, count: int = 1) -> bytes:
     """Return the bytes of a request; a bulk op carries its count."""
     return bytes([op]) + (_INT.pack(count) if op in _BULK else b"")
 
@@ -86,7 +85,7 @@ def text_reply(text: str) -> bytes:
 
 def maxop_reply() -> bytes:
     """Return the reply to GET_MAXOP: the highest op, a digit and a NUL."""
-    return text_reply(str(int(Op.BULK_RANDOM_UUID)))
+    return text_reply(str(Op.BULK_RANDOM_UUID))
 
 
 def time_reply(ask: Request, block: Block) -> bytes:

@@ -24,7 +24,7 @@ from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.kinds import KINDS, TIMES
 from uuidd.core.ids.nodes import NODE_BITS
 from uuidd.core.ids.places import RUN, Origin
-from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH, milliseconds
+from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.ids.versions import LANE_BITS
 from uuidd.core.typed import Any
 
@@ -146,8 +146,7 @@ def v4(_first: int, count: int, _origin: Origin, random: RandomBytes) -> bytearr
 
 def v7(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
     """Return the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
-    TIMES["v7"].raw(first)
-    ms, rest = milliseconds(first)
+    ms, rest = TIMES["v7"].raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
     high, low, mixed = v7_ticks()
     packed[6::16] = high[rest : rest + count]
@@ -163,8 +162,7 @@ def v7(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray
 
 def ulids(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
     """Return the ULIDs of ``first .. first + count``, 16 bytes each."""
-    TIMES["ulid"].raw(first)
-    ms, rest = milliseconds(first)
+    ms, rest = TIMES["ulid"].raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
     packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
     # The tick within the millisecond in the high 14 of 16 bits.
     ticks = _big_endian(array("H", range(rest << 2, rest + count << 2, 4)))
@@ -214,8 +212,7 @@ def _tick_texts(kind: str, free: int) -> Draw:
     blank, left = "-" * (width - at) + "\n", width - at - 2
 
     def texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
-        time.raw(first)
-        ms, rest = milliseconds(first)
+        ms, rest = time.raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
         tables = free_characters(alphabet, origin.lane, free, left)
         laid_out = bytearray((encode(ms, alphabet, at) + blank).encode() * count)
         high, middle, last = (part[rest : rest + count] for part in tick_characters(alphabet, free))

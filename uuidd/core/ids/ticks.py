@@ -42,12 +42,13 @@ class TimeField(NamedTuple):
         """
         if type(tick) is not int:
             raise TypeError(f"tick is {shown(tick)}; it must be an int")
-        if not self.epoch <= tick < self.end:
+        raw = (tick - self.epoch) // self.unit
+        if not 0 <= raw < 1 << self.bits:
             raise ValueError(
                 f"tick is {tick}; the time of a {self.kind} is from tick {self.epoch}"
                 f" to {self.end - 1}"
             )
-        return (tick - self.epoch) // self.unit
+        return raw
 
     def tick(self, raw: int) -> int:
         """Return the first tick of the unit that the field's value *raw* stands for.

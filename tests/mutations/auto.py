@@ -8,7 +8,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -164,21 +164,30 @@ def killers(
     tests: Sequence[str],
     known: Map,
     *,
+    named: Collection[str] = (),
     until_one_fails: bool = True,
 ) -> dict[str, str]:
     """Return which tests fail with a broken file, and how: one of them, or all.
 
-    A test that fails with the whole code as well is left out.
+    A test that fails with the whole code as well is left out. Only what is quick runs of a test,
+    unless it is *named*.
     """
     limits = {
         test: SECONDS + 5 * known.tests[test].seconds for test in tests if test in known.tests
     }
+    quick = {*tests}.difference(named)
     seconds = 60 + sum(limits.values())
     while tests:
         failed = copy.run_broken(
-            path, broken, tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
+            path,
+            broken,
+            tests,
+            seconds=seconds,
+            limits=limits,
+            quick=quick,
+            until_one_fails=until_one_fails,
         ).failed
-        real = copy.sound(failed) | {IMPORT}
+        real = copy.sound(failed, quick) | {IMPORT}
         if real.intersection(failed) or not failed or not until_one_fails:
             return {test: how for test, how in failed.items() if test in real}
         tests = [test for test in tests if test not in failed]

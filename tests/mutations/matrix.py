@@ -10,7 +10,7 @@ import difflib
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice, zip_longest
 from typing import NamedTuple
 
@@ -24,13 +24,17 @@ MATRIX = KEPT / "matrix"
 
 
 class Row(NamedTuple):
-    """A broken file, what it is called, the lines that differ, and the tests that may see it."""
+    """A broken file, what it is called, the lines that differ, and the tests that may see it.
+
+    The catalogue names some of them.
+    """
 
     name: str
     path: str
     source: bytes
     lines: list[int]
     tests: list[str]
+    named: Collection[str] = ()
 
 
 def matrix(count: int, entries: Sequence[Mutation], wanted: Wanted) -> bool:
@@ -42,7 +46,15 @@ def matrix(count: int, entries: Sequence[Mutation], wanted: Wanted) -> bool:
     def tried(row: Row, copy: Copy) -> tuple[Row, list[str] | None]:
         if time.monotonic() > ends:
             return row, None
-        found = killers(copy, row.path, row.source, row.tests, known, until_one_fails=False)
+        found = killers(
+            copy,
+            row.path,
+            row.source,
+            row.tests,
+            known,
+            named=row.named,
+            until_one_fails=False,
+        )
         return row, sorted(found)
 
     for row, failed in in_copies(tried, rows, wanted.jobs):
@@ -119,7 +131,8 @@ def _rows(count: int, entries: Sequence[Mutation], wanted: Wanted, known: Map) -
         tests = known.executing(broken.path, lines, SLOWEST)
         files = {test.partition("::")[0] for test in tests}
         tests += [test for test in broken.tests if test not in {*tests, *files}]
-        by_name.append(Row(broken.mutation.name, broken.path, broken.source, lines, tests))
+        name = broken.mutation.name
+        by_name.append(Row(name, broken.path, broken.source, lines, tests, broken.tests))
     by_rule = []
     for module, mutant in islice(wanted.mutants(), count):
         lines = [*lines_of(mutant, module)]

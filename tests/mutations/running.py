@@ -24,7 +24,7 @@ import trio.testing  # noqa: F401
 MAX_BYTES = 2 << 30
 """The memory of a run that eats more fails. Its address space has no limit: etcd maps 10 GB."""
 
-# A test that is named is run, of whichever tier it is.
+# Of whichever tier a test is; but see ``_Reports``.
 ARGUMENTS = ["-q", "--color=no", "--tb=short", "-rfE", "-m", ""]
 # This process has imported plugins before pytest does.
 ARGUMENTS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
@@ -37,20 +37,32 @@ def function(nodeid: str) -> str:
 
 
 class _Reports:
-    """A pytest plugin: tells which tests begin and fail, and ends a run that is too long."""
+    """A pytest plugin: tells which tests begin and fail, and ends a run that is too long.
 
-    def __init__(self, limits: dict[str, float], told: IO[str]) -> None:
+    Of the tests *quick*, only what is of the quick tier runs: a test has parameters of both.
+    """
+
+    def __init__(self, limits: dict[str, float], quick: list[str], told: IO[str]) -> None:
         self._limits = limits
+        self._quick = {*quick}
         self._told = told
         self._ate = False
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config) -> None:
-        """Check that what is tested is of the copy, and not what is installed."""
+    # After the tests' own conftest.py, which marks what is quick.
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Check that what is tested is of the copy, and not what is installed; take it by tier."""
         for name in ("uuidd", "uuidd_client"):
             module = sys.modules.get(name)
             if module is not None and config.rootpath not in Path(module.__file__ or "").parents:
                 raise pytest.UsageError(f"{module.__file__} is not of {config.rootpath}")
+        items[:] = [
+            item
+            for item in items
+            if function(item.nodeid) not in self._quick or item.get_closest_marker("quick")
+        ]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -98,12 +110,11 @@ def main(words: list[str]) -> int:
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
-    sys.dont_write_bytecode = not request["compiling"]
     # Without the phase that looks for a smaller failing example: that there is one is enough.
     phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
     hypothesis.settings.register_profile(
         "mutations", deadline=None, max_examples=100, derandomize=True, phases=phases
     )
     with (folder / "told").open("w") as told:
-        plugin = _Reports(request["limits"], told)
+        plugin = _Reports(request["limits"], request["quick"], told)
         return int(pytest.main([*ARGUMENTS, *request["words"]], plugins=[plugin]))

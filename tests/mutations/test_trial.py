@@ -31,19 +31,27 @@ TESTS = """
 import pytest
 import uuidd
 
+@pytest.mark.quick
 def test_red():
     assert uuidd.f() == 2
 
 def test_type():
     assert isinstance(uuidd.f(), int)
 
+@pytest.mark.quick
 @pytest.mark.parametrize("x", [1])
 def test_value(x):
     assert uuidd.f() == uuidd.X
 
 def test_other():
     pass
+
+@pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.quick), 0])
+def test_tiers(x):
+    assert x == 1 or uuidd.f() == 1
 """
+
+TIERS = "test_it.py::test_tiers"
 
 EVERY = [f"test_it.py::test_{name}" for name in ("red", "type", "value", "other")]
 
@@ -57,7 +65,7 @@ def origin(tmp_path: Path) -> Path:
     (tmp_path / "uuidd/__init__.py").write_bytes(PRODUCT)
     for name in ("forks.py", "mutations"):
         (tmp_path / "tests" / name).symlink_to(TOP / "tests" / name)
-    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nmarkers = ['quick']\n")
     return tmp_path
 
 
@@ -116,6 +124,25 @@ def test_a_test_that_fails_with_the_whole_code_sees_nothing(project: Copy) -> No
     broken = PRODUCT.replace(b"return 1", b"return 3")
     seen = killers(project, "uuidd/__init__.py", broken, EVERY, Map({}, {}))
     assert seen == {"test_it.py::test_value": "fail"}
+
+
+@pytest.mark.parametrize(("named", "seen"), [([], {}), ([TIERS], {TIERS: "fail"})])
+def test_only_a_test_that_is_named_runs_in_all_tiers(
+    project: Copy, named: list[str], seen: dict[str, str]
+) -> None:
+    """Of the others that see a mutant the map knows what is quick, and the rest may be slow."""
+    broken = PRODUCT.replace(b"return 1", b"return 3")
+    every = killers(project, "uuidd/__init__.py", broken, [TIERS], Map({}, {}), named=named)
+    assert every == seen
+
+
+def test_what_a_trial_compiles_is_kept(origin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each mutant would compile all tests again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    with copy(origin) as made:
+        (made.tree / "test_it.py").write_text(TESTS)
+        made.run(EVERY)
+        assert [*(made.tree / "__pycache__").glob("test_it*.pyc")]
 
 
 def test_code_that_cannot_be_imported_is_not_seen_by_a_test(project: Copy) -> None:

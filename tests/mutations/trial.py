@@ -67,7 +67,8 @@ class Copy:
 
     def __init__(self, tree: Path) -> None:
         self.tree = tree
-        self._sound: dict[str, bool] = {}
+        self._sound: dict[tuple[str, bool], bool] = {}
+        self._broken = 0
         self._variables = environment(tree, str(tree.parent))
         self._forks = Forks(RUNS, self._variables, folder=tree, leaves=tree.parent)
 
@@ -81,16 +82,16 @@ class Copy:
         *,
         seconds: float = SECONDS,
         limits: Mapping[str, float] | None = None,
+        quick: Collection[str] = (),
         until_one_fails: bool = True,
-        compiling: bool = False,
     ) -> Trial:
         """Run tests, all within *seconds*, and each within its limit if it has one.
 
-        What is compiled is kept if *compiling*.
+        Of those that are *quick*, only what is of the quick tier runs.
         """
         failed: dict[str, str] = {}
         for left in reversed(range(HANGS)):
-            begun, trial = self._run(tests, seconds, limits or {}, until_one_fails, compiling)
+            begun, trial = self._run(tests, seconds, limits or {}, quick, until_one_fails)
             failed |= trial.failed
             broken_off = {"time", "crash"}.intersection(trial.failed.values())
             tests = [test for test in tests if test not in begun]
@@ -103,8 +104,8 @@ class Copy:
         tests: Sequence[str],
         seconds: float,
         limits: Mapping[str, float],
+        quick: Collection[str],
         until_one_fails: bool,
-        compiling: bool,
     ) -> tuple[Collection[str], Trial]:
         """Return also which tests have begun."""
         options = ["-x"] if until_one_fails else []
@@ -112,7 +113,7 @@ class Copy:
             dir=self.tree.parent, ignore_cleanup_errors=True
         ) as temporary:
             told, output = Path(temporary, "told"), Path(temporary, "output")
-            request = {"words": [*options, *tests], "limits": limits, "compiling": compiling}
+            request = {"words": [*options, *tests], "limits": limits, "quick": [*quick]}
             Path(temporary, "request").write_text(json.dumps(request))
             with open(os.devnull, "rb") as null, output.open("wb") as out:
                 (process,) = self._forks.start(
@@ -135,6 +136,7 @@ class Copy:
         *,
         seconds: float = SECONDS,
         limits: Mapping[str, float] | None = None,
+        quick: Collection[str] = (),
         until_one_fails: bool = True,
     ) -> Trial:
         """Run tests with *source* as a *file*; the copy is whole afterwards."""
@@ -142,24 +144,30 @@ class Copy:
         before, changed_at = path.read_bytes(), path.stat().st_mtime
         try:
             path.write_bytes(source)
+            # Each has a time of its own, or what was compiled of another might be taken for it.
+            self._broken += 1
+            os.utime(path, (self._broken, self._broken))
             with _compiled_again(self.tree, path):
                 return self.run(
-                    tests, seconds=seconds, limits=limits, until_one_fails=until_one_fails
+                    tests,
+                    seconds=seconds,
+                    limits=limits,
+                    quick=quick,
+                    until_one_fails=until_one_fails,
                 )
         except CannotCompile as error:
             return Trial({IMPORT: "fail"}, str(error))
         finally:
             path.write_bytes(before)
-            # What was compiled of it is of this time, and is good again.
             os.utime(path, (changed_at, changed_at))
 
-    def sound(self, tests: Iterable[str]) -> set[str]:
-        """Return those of the tests that pass with the whole code."""
-        wanted = {*tests} - {IMPORT}
-        if unknown := sorted(wanted - self._sound.keys()):
-            failed = self.run(unknown, until_one_fails=False).failed
-            self._sound |= {test: test not in failed for test in unknown}
-        return {test for test in wanted if self._sound[test]}
+    def sound(self, tests: Iterable[str], quick: Collection[str] = ()) -> set[str]:
+        """Return those of the tests that pass with the whole code; *quick* is as in ``run``."""
+        wanted = {test: (test, test in quick) for test in {*tests} - {IMPORT}}
+        if unknown := sorted(test for test, key in wanted.items() if key not in self._sound):
+            failed = self.run(unknown, quick=quick, until_one_fails=False).failed
+            self._sound |= {wanted[test]: test not in failed for test in unknown}
+        return {test for test, key in wanted.items() if self._sound[key]}
 
 
 def _ended(process: Process, seconds: float) -> int | None:
@@ -203,7 +211,9 @@ def environment(tree: Path, temporary: str) -> dict[str, str]:
     """Return the environment in which programs, and those that they start, import the copy."""
     # What is installed in editable mode comes after PYTHONPATH.
     path = os.pathsep.join([str(tree), str(tree / "client")])
-    return {**os.environ, "PYTHONPATH": path, "TMPDIR": temporary}
+    # What is compiled is kept: a run of one test would compile all that it imports.
+    keeping = {"PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **keeping, "PYTHONPATH": path, "TMPDIR": temporary}
 
 
 @contextlib.contextmanager
@@ -269,7 +279,7 @@ def in_copies(
         # After an error no other item is begun, and what runs is not waited for.
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         for trial in pool.map(
-            lambda one: one[1].run(before[one[0] :: jobs], seconds=3600.0, compiling=True),
+            lambda one: one[1].run(before[one[0] :: jobs], seconds=3600.0),
             enumerate(copies if before else []),
         ):
             if trial.failed:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import trio
 
@@ -12,6 +14,7 @@ from uuidd.server.fairness import (
     OverShare,
     Shares,
     Turns,
+    counting,
 )
 
 GREEDY, OTHER, THIRD = 1000, 1001, 1002
@@ -193,3 +196,11 @@ async def test_a_turn_tells_when_it_ends() -> None:
     clock.now = 1.0
     async with turns.turn(GREEDY) as ends:
         assert ends == 1.0 + TURN_SECONDS
+
+
+def test_a_user_who_waits_no_longer_takes_no_memory() -> None:
+    """A host may have as many users as there are numbers."""
+    waiting = Counter[int]()
+    with counting(waiting, GREEDY), counting(waiting, GREEDY):
+        assert waiting[GREEDY] == 2
+    assert GREEDY not in waiting

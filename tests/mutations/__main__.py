@@ -36,8 +36,6 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     add("--seed", default="0", help="which N those are; such as a commit's hash")
     add("--check", action="store_true", help="only see whether each finds its place and its tests")
-    add("--again", action="store_true", help="only mutants by rule that survived before a change")
-    add("--entries", type=int, metavar="N", help="N entries for the matrix; default: all")
     add("--paths", nargs="+", default=[], help="only mutants by rule of these")
     add("--changed", metavar="COMMIT", help="only mutants by rule of lines changed since then")
     add("--executed", type=Path, metavar="FILE", help="what tests.coverage --map FILE wrote")
@@ -48,17 +46,17 @@ def main(words: Sequence[str] | None = None) -> int:
         if not (TOP / named.partition("::")[0]).exists():
             parser.error(f"there is no file {named.partition('::')[0]} in {TOP}")
     by_rule = given.auto is not None or given.matrix is not None
-    if not by_rule and (given.again or given.paths or given.changed):
-        parser.error("--again, --paths and --changed are of mutants by rule: add --auto N")
+    if not by_rule and (given.paths or given.changed):
+        parser.error("--paths and --changed are of mutants by rule: add --auto N")
     if given.changed and run_git("rev-parse", "--quiet", "--verify", given.changed).returncode:
         parser.error(f"there is no commit {given.changed}")
     # As Ctrl-C does, so that nothing is left.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     wanted = Wanted(given.seed, given.paths, given.changed, given.seconds, given.jobs)
     if given.auto is not None:
-        done = auto(given.auto, wanted, again=given.again, file=given.executed)
+        done = auto(given.auto, wanted, given.executed)
     elif given.matrix is not None:
-        done = matrix(given.matrix, _sample(given.entries, given.seed), wanted)
+        done = matrix(given.matrix, MUTATIONS, wanted)
     elif given.map:
         done = bool(executed().tests)
     elif given.lost:

@@ -8,7 +8,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -68,8 +68,8 @@ class Wanted:
         """Return when no mutant is begun any more."""
         return float("inf") if self.seconds is None else time.monotonic() + self.seconds
 
-    def mutants(self, keys: Container[str] | None = None) -> Iterator[tuple[Module, Mutant]]:
-        """Yield them; with *keys*, those of a key that is among them."""
+    def mutants(self) -> Iterator[tuple[Module, Mutant]]:
+        """Yield them."""
         lines = None if self.changed is None else _changed(self.changed)
         found = [
             (module, mutant)
@@ -80,28 +80,26 @@ class Wanted:
         ]
         random.Random(self.seed).shuffle(found)
         for module, mutant in found:
-            key = _key(mutant.told(module.source))
-            if (keys is None or key in keys) and is_real(mutant, module):
+            if is_real(mutant, module):
                 yield module, mutant
 
 
 class Results:
     """Rows by name, in a file of `.mutations`; each is there as soon as it is added.
 
-    *rows* are of this product and these tests; *former* are the last ones of others, for names that
-    have none of these.
+    *rows* are of this product and these tests.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._state = state()
         self.rows: dict[str, Any] = {}
-        self.former: dict[str, Any] = {}
         for line in file.read_text().splitlines() if file.exists() else ():
             # One may have been broken off.
             with suppress(json.JSONDecodeError):
                 found, name, row = json.loads(line)
-                (self.rows if found == self._state else self.former)[name] = row
+                if found == self._state:
+                    self.rows[name] = row
 
     def add(self, name: str, row: Any) -> None:
         """Keep a row."""
@@ -112,19 +110,16 @@ class Results:
             file.write("\n" + json.dumps([self._state, name, row]))
 
 
-def auto(count: int, wanted: Wanted, *, again: bool, file: Path | None) -> bool:
+def auto(count: int, wanted: Wanted, file: Path | None) -> bool:
     """Try *count* mutants; print each; True if none survived.
 
-    What is known of a mutant counts, and it is not run. With *again*, those that survived when they
-    were last tried are drawn. The map is that of *file*, if one is given, and otherwise that of
-    this checkout.
+    What is known of a mutant counts, and it is not run. The map is that of *file*, if one is given,
+    and otherwise that of this checkout.
     """
     results, equal = Results(KEPT / "outcomes"), _equal()
-    before = {**results.former, **results.rows}
-    survived = {_key(name) for name, (verdict, _) in before.items() if verdict == Verdict.SURVIVED}
     every = {
         mutant.told(module.source): (module, mutant)
-        for module, mutant in islice(wanted.mutants(survived if again else None), count)
+        for module, mutant in islice(wanted.mutants(), count)
     }
     new = {name: pair for name, pair in every.items() if name not in results.rows}
     say(f"seed {wanted.seed}: {len(every)} mutants, of which {len(every) - len(new)} are known")

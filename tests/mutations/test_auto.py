@@ -52,7 +52,6 @@ def test_results_stay_until_the_code_differs(
     assert Results(file).rows == {"a": ["killed"], "c": ["survived"]}
     monkeypatch.setattr(auto, "state", lambda: "2")
     assert Results(file).rows == {}
-    assert Results(file).former == {"a": ["killed"], "c": ["survived"]}
 
 
 @pytest.mark.parametrize(
@@ -67,13 +66,13 @@ def test_a_file_that_does_not_exist_is_refused(
     assert f"error: there is no file {wrong} in " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", ["--again", "--paths uuidd/store.py", "--changed HEAD^"])
+@pytest.mark.parametrize("words", ["--paths uuidd/store.py", "--changed HEAD^"])
 def test_what_is_of_mutants_by_rule_does_not_try_the_catalogue(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(words.split())
-    told = "error: --again, --paths and --changed are of mutants by rule: add --auto N\n"
+    told = "error: --paths and --changed are of mutants by rule: add --auto N\n"
     assert told in capsys.readouterr().err
 
 

@@ -34,3 +34,8 @@ def test_a_process_in_the_background_has_the_descriptors_that_it_had_before(
     until(told.exists)
     before, after = told.read_text().replace("] [", "]|[").split("|")
     assert before == after
+
+
+def test_a_caller_fails_if_the_process_in_the_background_does() -> None:
+    failing = "from uuidd.cli import background; background.enter(); raise SystemExit(3)"
+    assert run(sys.executable, "-c", failing).returncode == 1

@@ -297,6 +297,7 @@ async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:
         with pytest.raises(RefusedError, match=r"^renewed, but the state could not be saved") as no:
             await awaited(inside.clones.renew())
     assert no.value.code == "unavailable"
+    assert "(No space left on device)" in no.value.message
     assert inside.timeline.node != node
 
 

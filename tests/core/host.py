@@ -111,4 +111,6 @@ class Host(Timelines):
 
     def leased(self, at: Reading | int = NOW, uid: int = UID) -> Lease:
         """Lease a lane."""
-        return self.lease(at=reading(at), uid=uid)
+        lease = self.lease(at=reading(at), uid=uid)
+        assert isinstance(lease, Lease), lease
+        return lease

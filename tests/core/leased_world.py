@@ -327,9 +327,8 @@ class Host(exploring.Host):
         self.had = tick
 
     def _lease(self, at: Reading) -> None:
-        try:
-            lease = self.timelines.lease(at=at, uid=0)
-        except NoLease:
+        lease = self.timelines.lease(at=at, uid=0)
+        if isinstance(lease, NoLease):
             return
         opened = self.timelines.utc.ring.open
         assert opened is not None

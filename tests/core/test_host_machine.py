@@ -36,7 +36,7 @@ from tests.judge import Judge, Span, of_block
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Fence
 from uuidd.core.timeline.generation import LANES
-from uuidd.core.timeline.leases import Leases, NoLease
+from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.outcomes import Block, Closed, NeedsSave, NoneFree, TooFarAhead
 from uuidd.core.timeline.page import HORIZON_AT, PAGE_WORDS, TOKENS_AT, Lease
 from uuidd.core.timeline.slew import TOLERANCE
@@ -423,13 +423,11 @@ class Host(RuleBasedStateMachine):
 
     def _lease(self, uid: int) -> None:
         for _ in range(2):
-            try:
-                lease = self.timelines.lease(at=self._at, uid=uid)
-            except NoLease as refusal:
-                # Most often it is a matter of time.
-                self.now += refusal.wait
-                continue
-            break
+            lease = self.timelines.lease(at=self._at, uid=uid)
+            if isinstance(lease, Lease):
+                break
+            # Most often it is a matter of time.
+            self.now += lease.wait
         else:
             return
         assert lease.begin <= max(self.now, self.page[HORIZON_AT])

@@ -30,7 +30,6 @@ import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.leases import PER_USER, RESERVED, NoLease
-from uuidd.core.timeline.outcomes import Closed
 from uuidd.core.timeline.page import Lease
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import MOST_ASK_AGAIN, RefusedError, ask_again_in
@@ -77,10 +76,18 @@ class Leasing:
         If UTC has passed the horizon in the page, this waits for a save that raises it, at most
         0.05 s. Raises RefusedError, ``no_lease``, and changes nothing.
         """
-        lease = self._lease(holder.uid)
+        if self.page is None:
+            words = "this daemon has no leases, and its log says why"
+            raise self._refusal("page", words, MOST_ASK_AGAIN)
+        at = self._read()
+        if at.elapsed >= self._saver.check_at:
+            self._saver.check(at.elapsed)
+        lease = self._timelines.lease(at=at, uid=holder.uid)
+        if isinstance(lease, NoLease):
+            raise self._not_leased(lease, holder.uid)
         self.release(holder)
         holder.lease = lease
-        if self.leases.horizon <= self._read().now:
+        if self.leases.horizon <= at.now:
             yield partial(self._saver.settled_by, trio.current_time() + SOON_SECONDS)
         elif self._saver.idle:
             self._saver.want()
@@ -137,57 +144,48 @@ class Leasing:
             "held_for": max(0.0, round((leases.floor - now) / TICKS_PER_SECOND, 3)),
         }
 
-    def _lease(self, uid: int) -> Lease:
-        if self.page is None:
-            words = "this daemon has no leases, and its log says why"
-            raise self._refusal("page", words, MOST_ASK_AGAIN)
-        at = self._read()
-        if at.elapsed >= self._saver.check_at:
-            self._saver.check(at.elapsed)
-        try:
-            return self._timelines.lease(at=at, uid=uid)
-        except Closed:
-            raise self._refusal("stopping", "the daemon is stopping") from None
-        except NoLease as none:
-            seconds = none.wait / TICKS_PER_SECOND
-            if none.reason in ("floor", "steady"):
-                # UTC may be set forward before that.
-                seconds = min(seconds, ASK_AGAIN_SECONDS)
-            raise self._refusal(none.reason, self._words(none, uid), seconds) from None
-
     def _tell(self, error: OSError) -> None:
         now = trio.current_time()
         if now >= self._tell_at:
             self._tell_at = now + events.SPAN
             events.unpassed(error)
 
-    def _refusal(self, reason: str, words: str, seconds: float = 0.0) -> RefusedError:
+    def _not_leased(self, none: NoLease, uid: int) -> RefusedError:
+        seconds = none.wait / TICKS_PER_SECOND
+        words = self._words(none.reason, seconds, uid)
+        if none.reason in ("floor", "steady"):
+            # UTC may be set forward before that.
+            seconds = min(seconds, ASK_AGAIN_SECONDS)
+        return self._refusal(none.reason, words, seconds)
+
+    def _refusal(self, reason: str, words: str, seconds: float) -> RefusedError:
         """Count a refusal, and return it. *seconds* is for how long no lease will be granted."""
         self.refused[reason] += 1
         return RefusedError(NO_LEASE, f"{words}; blocks serve meanwhile{ask_again_in(seconds)}")
 
-    def _words(self, none: NoLease, uid: int) -> str:
-        seconds = none.wait / TICKS_PER_SECOND
-        if none.reason == "floor":
+    def _words(self, reason: str, seconds: float, uid: int) -> str:
+        if reason == "floor":
             return (
                 "no lease before UTC has passed all that earlier leases may have used, in"
                 f" {seconds:.3f} s"
             )
-        if none.reason == "steady":
+        if reason == "steady":
             return f"no lease before UTC has caught up with the steady timeline, in {seconds:.3f} s"
-        if none.reason == "withheld":
+        if reason == "withheld":
             return f"no lease yet: {self._timelines.steady.withheld}"
-        if none.reason == "user":
+        if reason == "user":
             return (
                 f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"
                 f" ended in the last {REACH:g} s; close connections"
             )
-        if none.reason == "lanes":
+        if reason == "lanes":
             return (
                 f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
                 f" {REACH:g} s"
             )
-        if none.reason == "volatile":
+        if reason == "stopping":
+            return "the daemon is stopping"
+        if reason == "volatile":
             return "v1 and v6 come from a volatile node, which has no leases"
         trouble = self._saver.trouble
         return f"the state has to be saved first{f', which fails ({trouble})' if trouble else ''}"

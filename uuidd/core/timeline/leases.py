@@ -42,7 +42,6 @@ from collections.abc import MutableSequence
 
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.timeline.generation import BLOCK_LANES, LANE_BITS, LANES, Generation
-from uuidd.core.timeline.outcomes import NotNow
 from uuidd.core.timeline.page import (
     DUE_AT,
     EPOCH_AT,
@@ -54,6 +53,7 @@ from uuidd.core.timeline.page import (
     TOKENS_AT,
     Lease,
 )
+from uuidd.core.typed import NamedTuple
 
 RESERVED = LANES - BLOCK_LANES
 """Lanes that can be leased: all but those for blocks."""
@@ -62,17 +62,15 @@ PER_USER = RESERVED // 2
 """Lanes that one user may hold."""
 
 
-class NoLease(NotNow):
-    """No lane can be leased now.
+class NoLease(NamedTuple):
+    """Why no lane can be leased now. It is returned: clients ask often, and to raise takes longer.
 
     *reason* is a word for counts. None will be leased within *wait* ticks, unless UTC is set; 0 if
     that is not known.
     """
 
-    def __init__(self, reason: str, wait: int = 0) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.wait = wait
+    reason: str
+    wait: int = 0
 
 
 class Leases:
@@ -106,12 +104,14 @@ class Leases:
 
     def grant(
         self, generation: Generation, limit: int, *, uid: int, now: int, random: RandomBits
-    ) -> Lease:
+    ) -> Lease | NoLease:
         """Lease a lane of *generation*, the open one, to a connection of the user *uid*.
 
-        Raises what ``free_lane`` raises, and changes nothing.
+        If there is none, that changes nothing.
         """
         lane = self.free_lane(generation, limit, uid=uid, now=now)
+        if isinstance(lane, NoLease):
+            return lane
         if not self.users:
             self._show(limit)
         self.users[lane] = uid
@@ -128,25 +128,25 @@ class Leases:
             max(self.floor, generation.begin, self.rests.pop(lane, (uid, 0))[1]),
         )
 
-    def free_lane(self, generation: Generation, limit: int, *, uid: int, now: int) -> int:
+    def free_lane(self, generation: Generation, limit: int, *, uid: int, now: int) -> int | NoLease:
         """Return the lane of *generation*, the open one, that *uid* would be leased now.
 
         *limit* is the horizon of this generation: what the disk allows it.
 
-        Raises NoLease: with ``save`` until a save completes, with ``floor`` until UTC has passed
-        the floor, with ``user`` if the user holds half of the lanes, with ``lanes`` if all are held
-        or rest.
+        There is none for ``save`` until a save completes, for ``floor`` until UTC has passed the
+        floor, for ``user`` if the user holds half of the lanes, for ``lanes`` if all are held or
+        rest.
         """
         if limit == 0:
-            raise NoLease("save")
+            return NoLease("save")
         begin = max(self.floor, generation.begin)
         if begin > now:
-            raise NoLease("floor", begin - now)
+            return NoLease("floor", begin - now)
         if uid in self._refused:
             # Users that hold all their lanes ask again and again. To count them takes long.
             reason, since, rested = self._refused[uid]
             if since <= now and (now < rested or not rested):
-                raise NoLease(reason, max(0, (rested or self.horizon) - now))
+                return NoLease(reason, max(0, (rested or self.horizon) - now))
         # A lane that rests counts for its last holder's user, whose next processes wait for it.
         resting = {lane: user for lane, (user, until) in self.rests.items() if until > now}
         taken = resting | self.users
@@ -159,7 +159,7 @@ class Leases:
         rested = min((self.rests[lane][1] for lane in counted), default=0)
         self._refused[uid] = reason, now, rested
         # A lane whose lease ends from now on rests until the horizon at least.
-        raise NoLease(reason, max(0, (rested or self.horizon) - now))
+        return NoLease(reason, max(0, (rested or self.horizon) - now))
 
     def release(self, lease: Lease) -> None:
         """End *lease*, because its connection ended. It does nothing if it has ended already."""

@@ -83,17 +83,17 @@ class Timelines:
             raise NoneFree(least - within)
         return min(count, within)
 
-    def lease(self, *, at: Reading, uid: int) -> Lease:
-        """Lease a lane; raises what ``Utc.lease`` raises, and NoLease while steady leads UTC.
+    def lease(self, *, at: Reading, uid: int) -> Lease | NoLease:
+        """Lease a lane as ``Utc.lease``, but none while steady leads UTC.
 
         Otherwise a holder's steady ids would be behind those of blocks. While steady is withheld,
         nothing is leased either, since holders make steady ids too.
         """
         if self.steady.withheld:
-            raise NoLease("withheld")
+            return NoLease("withheld")
         lead = self.steady.lead(now=at.now, elapsed=at.elapsed)
         if lead > 0:
-            raise NoLease("steady", lead)
+            return NoLease("steady", lead)
         return self.utc.lease(uid=uid, now=at.now)
 
     def release(self, *, at: Reading) -> None:

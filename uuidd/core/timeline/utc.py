@@ -157,16 +157,16 @@ class Utc:
             self.use_volatile("no generation can be opened")
         self.leave_volatile(now=now)
 
-    def lease(self, *, uid: int, now: int) -> Lease:
+    def lease(self, *, uid: int, now: int) -> Lease | NoLease:
         """Lease a lane of the open generation to a connection of the user *uid*.
 
-        Raises NoLease, or Closed, and changes nothing.
+        If there is none, that changes nothing.
         """
         if self._closed:
-            raise Closed
+            return NoLease("stopping")
         ring = self.ring
         if ring.open is None or self.volatile is not None:
-            raise NoLease("volatile")
+            return NoLease("volatile")
         limit = ring.horizon.limit
         return self.leases.grant(ring.open, limit, uid=uid, now=now, random=self._random)
 

@@ -149,7 +149,7 @@ class Steady:
 
     def _lead(self, steady: int, now: int) -> int:
         reached = 0 if self.held_until else self.next - 1
-        return max(reached, steady, now) - now
+        return max(reached, steady) - now
 
     def begin_save(self, *, now: int, elapsed: int, reach: int) -> int:
         """Return the mark to save: *reach* ticks past S, or ``next`` itself if closed or withheld.

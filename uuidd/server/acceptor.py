@@ -29,6 +29,7 @@ import os
 import select
 import socket
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NoReturn
@@ -86,6 +87,8 @@ class Acceptor:
         self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
         self._monotonic = monotonic
         self._turns = Turns(monotonic)
+        # The connections of each user whose replies wait to be read.
+        self._unread: Counter[int] = Counter()
         self._open: set[Client] = set()
         self._rejected: set[Client] = set()
         self._ended = trio.Event()
@@ -253,10 +256,9 @@ class Acceptor:
 
     async def _read(self, client: Client) -> bool:
         """Wait until replies can be sent, and return whether they can be in time."""
-        unread, uid = self._turns.unread, client.uid
-        if unread[uid] >= self._limits.unread_per_uid:
+        if self._unread[client.uid] >= self._limits.unread_per_uid:
             return False
-        with counting(unread, uid):
+        with counting(self._unread, client.uid):
             return await _ready(trio.lowlevel.wait_writable, client, self._limits.reply_seconds)
 
     def _stop_reading(self) -> None:

@@ -28,6 +28,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from math import ceil
+from weakref import WeakValueDictionary
 
 import trio
 
@@ -98,7 +99,6 @@ class Shares:
         if at >= self._until:
             self._accounts.clear()
             self.contended = False
-        if not self.contended:
             return
         if at - self._counted_at >= COUNTED:
             self._count(at)
@@ -148,34 +148,29 @@ class Shares:
 class Turns:
     """Lets the tasks that answer one user's requests do so one after the other.
 
-    Otherwise all of them would run between two turns of another user. *unread* counts each user's
-    connections whose replies wait to be read. *monotonic* is the clock that ends a turn.
+    Otherwise all of them would run between two turns of another user. *monotonic* is the clock that
+    ends a turn.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.monotonic = monotonic
-        self._locks: dict[int, trio.Lock] = {}
-        self.unread: Counter[int] = Counter()
+        self._monotonic = monotonic
+        # Each lasts as long as a task has it or waits for it.
+        self._locks: WeakValueDictionary[int, trio.Lock] = WeakValueDictionary()
 
     @contextlib.asynccontextmanager
     async def turn(self, uid: int) -> AsyncIterator[float]:
         """Wait for a turn of *uid*, and enter the time when it ends; then others have theirs."""
         lock = self._locks.setdefault(uid, trio.Lock())
+        # To await a lock that is free would be another turn of the others.
         try:
-            # To await a lock that is free would be another turn of the others.
-            try:
-                lock.acquire_nowait()
-            except trio.WouldBlock:
-                await lock.acquire()
-            try:
-                yield self.monotonic() + TURN_SECONDS
-                await trio.lowlevel.checkpoint()
-            finally:
-                lock.release()
+            lock.acquire_nowait()
+        except trio.WouldBlock:
+            await lock.acquire()
+        try:
+            yield self._monotonic() + TURN_SECONDS
+            await trio.lowlevel.checkpoint()
         finally:
-            users = lock.statistics()
-            if not users.locked and not users.tasks_waiting:
-                self._locks.pop(uid, None)
+            lock.release()
 
 
 @contextlib.contextmanager

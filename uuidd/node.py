@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.state import Node
@@ -40,12 +39,14 @@ Adapters = Callable[[], Iterable["Adapter"]]
 """Returns the host's interfaces with their addresses, as ifaddr does."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Interface:
-    """An interface, its MAC as text ("" for none), and why it cannot be a node ("" if it can)."""
+class _Interface(NamedTuple):
+    """An interface and its index, its MAC as text ("" for none), and why it cannot be a node.
+
+    The last is "" if it can.
+    """
 
     name: str
-    index: int | None
+    number: int | None
     mac: str
     fault: str
 
@@ -132,7 +133,7 @@ def _interfaces(net: Path, adapters: Adapters) -> list[_Interface]:
         _interface(net, name) if name in folders else _Interface(name, None, "", "no MAC")
         for name in names
     ]
-    return sorted(found, key=lambda each: (each.index is None, each.index or 0, each.name))
+    return sorted(found, key=lambda each: (each.number is None, each.number or 0, each.name))
 
 
 def _folders(net: Path) -> set[str]:

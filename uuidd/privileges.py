@@ -12,9 +12,9 @@ import pwd
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from errno import EACCES, EPERM, EROFS
 from pathlib import Path
+from typing import NamedTuple
 
 from uuidd.refused import Refused
 
@@ -29,8 +29,7 @@ _OURS = r"lock|state(\.new|\.unusable-\d+)?|lost\+found"
 """What a folder may hold that is handed over; ``lost+found`` is at the top of a disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(NamedTuple):
     """A user of this host, by name, number and main group."""
 
     name: str

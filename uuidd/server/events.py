@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -180,52 +179,51 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-@dataclass(slots=True)
 class Tally:
     """What came in one dialect: requests, ids or ticks given out, and refusals by reason.
 
     *on_refusal* is called with the reason of each refusal.
     """
 
-    on_refusal: Callable[[str], None]
-    requests: int = 0
-    ids: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
+    def __init__(self, on_refusal: Callable[[str], None]) -> None:
+        self._on_refusal = on_refusal
+        self.requests = self.ids = 0
+        self.refused: Counter[str] = Counter()
 
     def refuse(self, reason: str) -> None:
         """Count a refusal."""
         self.refused[reason] += 1
-        self.on_refusal(reason)
+        self._on_refusal(reason)
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of it."""
         return {"requests": self.requests, "ids": self.ids, "refused": dict(self.refused)}
 
 
-@dataclass(slots=True)
 class FallbackTally:
     """How many ids programs have made without the daemon, by the uids of those that told it.
 
     Any user may tell any number, so both the sum of a uid and the number of uids have a limit.
     """
 
-    ids: Counter[str] = field(default_factory=Counter)
-    last_at: float = 0.0
+    def __init__(self) -> None:
+        self._ids: Counter[str] = Counter()
+        self._last_at = 0.0
 
     def add(self, uid: int, count: int) -> None:
         """Count ids of a user; none if *count* is 0."""
         if not count:
             return
         name = str(uid)
-        if name not in self.ids and len(self.ids) >= MOST_FALLBACK_UIDS:
+        if name not in self._ids and len(self._ids) >= MOST_FALLBACK_UIDS:
             name = OTHER_UIDS
-        self.ids[name] = min(self.ids[name] + count, MOST_FALLBACK_IDS)
-        self.last_at = trio.current_time()
+        self._ids[name] = min(self._ids[name] + count, MOST_FALLBACK_IDS)
+        self._last_at = trio.current_time()
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of it."""
-        age = round(trio.current_time() - self.last_at, 3) if self.ids else None
-        return {"ids": dict(self.ids), "last_age": age}
+        age = round(trio.current_time() - self._last_at, 3) if self._ids else None
+        return {"ids": dict(self._ids), "last_age": age}
 
 
 class Refusals:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import trio
 
@@ -53,8 +52,7 @@ Adjtimex = Callable[[Timex], int]
 """Fills in what it is passed, and returns the state of the clock. Raises OSError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(NamedTuple):
     """Whether the kernel holds the clock for *synchronised*, and by how much it may be wrong.
 
     *max_error* is in seconds. *leap* is a leap second that the kernel is to insert or delete at the
@@ -153,4 +151,4 @@ class Trust:
     def status(self) -> dict[str, Any]:
         """Return the clock's quality for ``status``; what is not known is None, with a reason."""
         chosen = {"required_error": self._required, "withheld": self._steady.withheld}
-        return asdict(self._ask()) | chosen
+        return self._ask()._asdict() | chosen

@@ -21,6 +21,7 @@ Theory of operation
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 FOREVER = 1 << 60
 """A tick past all others: 60 bits hold the time of a v1."""
@@ -44,8 +45,7 @@ class Claim:
         return replace(self, begin=max(self.begin, mark))
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(NamedTuple):
     """Worker *number*, which was set by hand, and which a clone of this machine has too."""
 
     number: int

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from uuidd.core.timeline.fence import Kept
 
@@ -24,8 +25,7 @@ NO_EPOCHS: Mapping[int, int] = {}
 """The epochs of a host that has made no Snowflakes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A node and its source: ``random``, ``mac eth0`` or ``given``.
 
     A *fixed* node, any but a random one, can come back on a host that has lost its state. A random

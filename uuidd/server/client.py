@@ -101,12 +101,12 @@ class Client:
         "_after",
         "_answer",
         "_data",
-        "_page_for",
         "_service",
         "deadline",
         "ended",
         "has_page",
         "lease",
+        "page_for",
         "pause",
         "refusal",
         "silent_since",
@@ -134,8 +134,9 @@ class Client:
         self._answer: Answer | None = None
         self._after = REST if refusal else REQUEST
         """What has to happen next once the answer that is half made, and all replies, are sent."""
-        self._page_for: int | str | None = FIRST
-        """The reply that passes the page: FIRST, or that to the request for a lease, its msgid."""
+        self.page_for: int | str | None = FIRST
+        """The reply that passes the page: FIRST, or that to the request for a lease, its msgid. If
+        it cannot be passed with that one, the lease is taken back."""
 
     def pump(self, ends: float, monotonic: Callable[[], float] = time.monotonic) -> Next:
         """Do what can be done at once, in a turn until *ends*; return what has to happen next.
@@ -187,7 +188,7 @@ class Client:
         """Note the dialect of a first byte; return whether there is any."""
         if first in LIBUUID_FIRST:
             self.tally = self._service.libuuid
-            self._page_for = None
+            self.page_for = None
         elif first in RPC_FIRST:
             with contextlib.suppress(OSError):
                 # Limits what the system keeps for a peer that does not read.
@@ -207,7 +208,7 @@ class Client:
                     monotonic() > ends
                     or answered >= limits.pipelined
                     or len(self.unsent) >= FLUSH_BYTES
-                    or self._page_for not in (None, FIRST)
+                    or self.page_for not in (None, FIRST)
                 ):
                     break
                 end = request_end
@@ -277,14 +278,10 @@ class Client:
                 next(self._service.answer(notification, self), None)
             self.unsent = rpc.pack_error(msgid, "busy", self.refusal)
 
-    def pass_page(self, msgid: int) -> None:
-        """Pass the page with the reply to request *msgid*, or else take back its lease."""
-        self._page_for = msgid
-
     def _send(self) -> Next | None:
         """Send replies; return what has to happen next, None if all of them could be sent."""
         data, sent = self.unsent, 0
-        if self._page_for is not None and not self.refusal:
+        if self.page_for is not None and not self.refusal:
             data, sent = self._send_with_page(data)
         try:
             sent = sent or self.sock.send(data, _DONTWAIT)
@@ -305,7 +302,7 @@ class Client:
         So who holds a block knows of a clone without a request for that. Who does not receive the
         descriptor misses nothing: the kernel drops it.
         """
-        page_for, self._page_for = self._page_for, None
+        page_for, self.page_for = self.page_for, None
         sent = self._service.leasing.send_with_page(self.sock, data)
         if isinstance(page_for, int):
             self.has_page = sent > 0
@@ -316,7 +313,7 @@ class Client:
     @property
     def greeted(self) -> bool:
         """Whether the first rpc reply was sent, with the page."""
-        return self._page_for != FIRST and self.tally is self._service.rpc
+        return self.page_for != FIRST and self.tally is self._service.rpc
 
     def is_unread(self) -> bool:
         """Whether the client, or a process that has a copy of its socket, has not read all."""

@@ -108,7 +108,7 @@ class Service:
         if code:
             tally.refuse(code)
         if is_lease:
-            client.pass_page(msgid)
+            client.page_for = msgid
         client.unsent += reply
 
     def answer_libuuid(self, ask: libuuid.Request, client: Client) -> Answer:

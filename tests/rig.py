@@ -287,7 +287,8 @@ class Connection:
 
     def __init__(self, path: Path) -> None:
         self.sock = connected(path)
-        self._unpacker = msgpack.Unpacker()
+        # Otherwise it allocates a megabyte, and some tests have thousands of connections.
+        self._unpacker = msgpack.Unpacker(read_size=16384)
         self._msgid = 0
 
     def __enter__(self) -> Connection:

@@ -23,7 +23,7 @@ from uuidd.fleet.address import Address, Fleet, parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed
 from uuidd.fleet.keeper import Keeper
 from uuidd.fleet.record import Found, Holder, Meta, Record
-from uuidd.fleet.registers import Freed, Registers
+from uuidd.fleet.registers import Registers
 from uuidd.server.assembly import timelines_from
 from uuidd.server.settings import Settings
 
@@ -41,8 +41,8 @@ class Engine(Registers):
 
     An answer takes *slow* seconds. While *away* says why, no question is answered; while *hanging*,
     none for three seconds. While *broken* is an error, each question raises it. Writes are done and
-    not answered while *losing*, and only noted in *late* while *delaying*. While *mute*, nobody is
-    told of a number that is free. *looks* counts those at all registers.
+    not answered while *losing*, and only noted in *late* while *delaying*. *looks* counts those at
+    all registers.
     """
 
     found: Meta | None = META
@@ -54,8 +54,6 @@ class Engine(Registers):
     losing: bool = False
     delaying: bool = False
     late: list[tuple[int, Record, Found | None]] = field(default_factory=list)
-    mute: bool = False
-    told: Freed = field(default_factory=lambda: Freed(0, None))
     questions: int = 0
     looks: int = 0
     writes: int = 0
@@ -105,17 +103,10 @@ class Engine(Registers):
         if self.losing:
             raise Away("the answer was lost")
 
-    async def freed(self) -> Freed:
-        """See ``Registers``."""
-        await self._asked()
-        return self.told
-
     def replace(self, number: int, record: Record) -> None:
         """Do a write."""
         self.writes += 1
         self.kept[number] = Found(record, self.writes)
-        if not (record.held or record.reserved or self.mute):
-            self.told = Freed(self.told.count + 1, number)
 
     def change(self, number: int, **fields: Any) -> None:
         """Change some fields of a register, as another host does."""

@@ -19,7 +19,7 @@ from uuidd.core.wire.methods import SAVE_SECONDS as SAVE_WAIT
 from uuidd.core.wire.methods import RefusedError
 from uuidd.fleet.administering import Administrator
 from uuidd.fleet.fences import begin_fence, static_status
-from uuidd.fleet.keeper import GUESSES, POLL_SECONDS, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
+from uuidd.fleet.keeper import FULL_SECONDS, GUESSES, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
 from uuidd.fleet.record import Found, Holder, Meta, Record
 from uuidd.server.trust import Quality
 
@@ -260,7 +260,7 @@ async def test_a_copy_of_a_state_takes_another_number(engine: Engine, claim: Cla
         assert has_no_snowflake(second)
         assert second.keeper.status()["fenced"] == 1
         engine.let_go(18)
-        await trio.sleep(POLL_SECONDS[1] + 0.1)
+        await trio.sleep(FULL_SECONDS[1] + 0.1)
         assert second.take().worker == 18
 
 
@@ -302,7 +302,7 @@ async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
         assert host.take().worker == before.number
         assert host.keeper.status()["state"] == "fenced"
         engine.let_go(other)
-        await trio.sleep(POLL_SECONDS[1] + 0.1)
+        await trio.sleep(FULL_SECONDS[1] + 0.1)
         assert host.number == other
     [line] = [line for line in warnings(caplog) if "fenced" in line]
     assert f"worker number {before.number} of db1 was taken by db7" in line

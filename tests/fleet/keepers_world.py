@@ -178,7 +178,7 @@ def _deliver(engine: Engine) -> None:
 def _mend(engine: Engine) -> None:
     """End all that is wrong, but not what is delayed."""
     engine.away = ""
-    engine.losing = engine.delaying = engine.hanging = engine.mute = False
+    engine.losing = engine.delaying = engine.hanging = False
 
 
 def _change(name: str, wrong: object = True) -> Callable[[Engine], None]:
@@ -187,7 +187,7 @@ def _change(name: str, wrong: object = True) -> Callable[[Engine], None]:
 
 
 ENGINE: dict[str, Callable[[Engine], None]] = {
-    **{name: _change(name) for name in ("losing", "delaying", "hanging", "mute")},
+    **{name: _change(name) for name in ("losing", "delaying", "hanging")},
     "away": _change("away", "no route"),
     "deliver": _deliver,
     "mend": _mend,

@@ -12,11 +12,10 @@ import pytest
 import trio
 
 from tests.fleet.servers import Server
-from uuidd.fleet.address import parse
-from uuidd.fleet.engines import Away, Changed, Version
+from uuidd.fleet.engines import Away, Changed
 from uuidd.fleet.engines.folder import Folder
 from uuidd.fleet.record import Found, Meta, Record
-from uuidd.fleet.registers import FREED_TRIES, Freed, Registers, connect
+from uuidd.fleet.registers import Registers, connect
 
 META = Meta("0123456789abcdef", 1288834974657)
 RECORD = Record("fedcba9876543210", 139, held=True, host="db1", other={"later": [1]})
@@ -74,21 +73,6 @@ async def test_a_namespace_is_made_once_with_its_first_registers(connected: Conn
         assert set(await other.all()) == {3, 5}
 
 
-async def test_who_waits_is_told_of_a_number_that_is_let_go(
-    one: Registers, other: Registers
-) -> None:
-    """With a count, so that it knows whether it has missed one; not of one that is reserved."""
-    free = replace(RECORD, held=False)
-    held = await written(one, RECORD)
-    assert await other.freed() == Freed(0, None)
-    await one.write(17, free, held)
-    assert await other.freed() == Freed(1, 17)
-    await one.write(8, RECORD, None)
-    await other.write(9, free, None)
-    await one.write(10, replace(free, reserved=True), None)
-    assert await one.freed() == await other.freed() == Freed(2, 9)
-
-
 async def test_a_register_is_read_as_it_was_written(one: Registers, other: Registers) -> None:
     await one.write(17, RECORD, None)
     assert (await read(other)).record == RECORD
@@ -138,57 +122,6 @@ async def test_all_registers_are_read_at_once(one: Registers) -> None:
     assert isinstance(last, Found)
     assert last.record.until == 150
     await one.write(1023, RECORD, last)
-
-
-class Contended(Folder):
-    """A folder in which others let go of a number before each of the first *times* writes."""
-
-    times = 0
-
-    def put(
-        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
-    ) -> None:
-        """Say that the value of "freed" has changed."""
-        if key.endswith("/freed") and self.times:
-            self.times -= 1
-            raise Changed
-        super().put(key, value, version, guard)
-
-
-async def made(folder: Folder, path: Path) -> Registers:
-    """Return a namespace below *path*."""
-    registers = Registers(folder, parse(f"folder://{path}/numbers"))
-    await registers.create(META, {})
-    await registers.meta()
-    return registers
-
-
-@pytest.mark.parametrize(("times", "told"), [(1, Freed(1, 7)), (FREED_TRIES, Freed(0, None))])
-async def test_who_waits_may_miss_a_number_that_many_let_go_beside(
-    tmp_path: Path, times: int, told: Freed
-) -> None:
-    """The write of the register is done all the same."""
-    folder = Contended()
-    engine = await made(folder, tmp_path)
-    folder.times = times
-    await engine.write(7, replace(RECORD, held=False), None)
-    assert await engine.freed() == told
-    assert set(await engine.all()) == {7}
-
-
-@pytest.mark.parametrize("words", [b"[", b"[Infinity, 1]"])
-async def test_what_is_no_word_of_ours_about_a_number_that_was_let_go_is_replaced(
-    tmp_path: Path, words: bytes
-) -> None:
-    folder = Folder()
-    engine = await made(folder, tmp_path)
-    key = f"{tmp_path}/numbers/{META.id}/freed"
-    told = folder.get(key)
-    assert told is not None
-    folder.put(key, words, told.version, None)
-    assert await engine.freed() == Freed(0, None)
-    await engine.write(7, replace(RECORD, held=False), None)
-    assert await engine.freed() == Freed(1, 7)
 
 
 def test_no_write_makes_the_folder_of_a_namespace_again(tmp_path: Path) -> None:

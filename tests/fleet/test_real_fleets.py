@@ -32,7 +32,7 @@ in_a_folder = pytest.mark.parametrize("engine", ["folder"], indirect=True)
 
 
 def test_a_clean_stop_hands_the_number_to_a_host_that_waits(engine: Server, tmp_path: Path) -> None:
-    """It is told, long before it would look itself, and begins past the last tick."""
+    """It looks every second or two, and begins past the last tick."""
     fleet = Fleet(engine, tmp_path)
     with Daemon(*fleet.options) as first:
         _, _, end = take(first)

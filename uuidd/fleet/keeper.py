@@ -24,11 +24,9 @@ Theory of operation
    goes on with it below the confirmed *until*, where it is still its own, and claims another. It
    closes the fence at once if the other may have started with a copy of its state, which has the
    same *until*.
-6. While all numbers are taken, a host waits for one to be let go or to fall due. Each second or two
-   it reads which number was let go last, and then that number's register alone: if hundreds of
-   hosts read all registers, the engine would have no time for renewals. Of the second, a look at
-   all registers tells the earliest time, for a register's end moves on only. What a host has not
-   heard, it finds when it looks at all registers again.
+6. While all numbers are taken, a host looks at all registers again and again, until one was let go
+   or is due. The more registers there are, the longer it waits between two looks: if hundreds of
+   hosts looked at a thousand registers each second, the engine would have no time for renewals.
 7. A stop first looks whether the engine answers. If so, the state is saved without the claim, and
    then the register says how far this host got, so that another one can have the number at once.
    Were the register written first, the next start could go on with a number of another host. If the
@@ -60,8 +58,7 @@ from uuidd.fleet import rules
 from uuidd.fleet.address import Address, Fleet
 from uuidd.fleet.engines import Changed
 from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
-from uuidd.fleet.registers import Freed, Registers, connect
-from uuidd.fleet.rules import Due
+from uuidd.fleet.registers import Registers, connect
 from uuidd.fleet.standing import Standing
 from uuidd.refused import Refused
 
@@ -94,17 +91,11 @@ TRIES = 16
 AGAIN_SECONDS = 0.1
 """The most before the fleet is read anew, after other hosts came first."""
 
-POLL_SECONDS = (1.0, 2.0)
-"""Between two looks at which number was let go last, at random."""
+FULL_SECONDS = (1.0, 2.0)
+"""Between two looks at a full fleet of up to FEW registers, at random."""
 
-SHARE_SECONDS = 0.3
-"""Within so many seconds the hosts that wait look for a number that falls due for all of them."""
-
-ALL_SECONDS = 60.0
-"""From a look at all registers to the next: so much, or up to twice as much."""
-
-UNTOLD_SECONDS = 5.0
-"""The most to the next one if numbers were let go of which this host has not heard."""
+FEW = 64
+"""For each so many registers in a full fleet, a host waits FULL_SECONDS between two looks."""
 
 STOP_SECONDS = 1.0
 """How long a stop waits to learn whether the engine answers, also what was just asked."""
@@ -267,7 +258,9 @@ class Keeper:
                 self._resume()
                 return LOOK_SECONDS
             if self._fence.claim is None or self._fenced:
-                await self._take(await self._new_claim(meta))
+                if (new := await self._new_claim(meta)) is None:
+                    return 0.0
+                await self._take(new)
             while (claim := self._fence.claim) is not None and not self._fenced:
                 await self._until_due(claim)
                 await self._renew(claim)
@@ -362,35 +355,32 @@ class Keeper:
         self._attempt = None
         self.standing.fenced(claim, record, self._holder, copied=copied)
 
-    async def _new_claim(self, meta: Meta) -> Claim:
-        """Return a new claim that a write has confirmed, once a number is free."""
+    async def _new_claim(self, meta: Meta) -> Claim | None:
+        """Return a new claim that a write has confirmed; None, a while later, if none is free."""
         if (claim := await self._attempted()) is not None:
             return claim
         low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
         span = range(low, high + 1)
         numbers = self._random.sample(span, len(span))
-        by_hand = await self._by_hand(span)
-        guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
-        if (claim := await self._claimed(meta, by_hand or guesses)) is not None:
-            return claim
-        if by_hand:
+        if by_hand := await self._by_hand(span):
+            if (claim := await self._claimed(meta, by_hand)) is not None:
+                return claim
             raise Changed
-        while True:
-            # Before the look at all registers, so that nothing is missed from there on.
-            heard = await self._ask(self._registers.freed())
-            registers = await self._ask(self._registers.all())
-            steady = self._steady()
-            tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold)
-            if (claim := await self._claimed(meta, tried[:TRIES])) is not None:
+        if self.standing.state != "full":
+            guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
+            if (claim := await self._claimed(meta, guesses)) is not None:
                 return claim
-            if tried:
-                # Others came first, or the fleet was made anew.
-                raise Changed
-            due = rules.next_due(registers, numbers, hold=self._hold)
-            self.standing.full(low, high, due)
-            self._retry = RETRY[0]
-            if (claim := await self._waited(meta, span, heard, due)) is not None:
-                return claim
+        registers = await self._ask(self._registers.all())
+        tried = rules.candidates(registers, numbers, steady=self._steady(), hold=self._hold)
+        if (claim := await self._claimed(meta, tried[:TRIES])) is not None:
+            return claim
+        if tried:
+            # Others came first, or the fleet was made anew.
+            raise Changed
+        self.standing.full(low, high, rules.next_due(registers, numbers, hold=self._hold))
+        self._retry = RETRY[0]
+        await trio.sleep(self._random.uniform(*FULL_SECONDS) * max(1, len(registers) / FEW))
+        return None
 
     async def _by_hand(self, span: range) -> rules.Candidates:
         """Return the number that this host was given by hand, if it is reserved or unused."""
@@ -399,37 +389,6 @@ class Keeper:
             return []
         found = await self._ask(self._registers.read(number))
         return [(number, found)] if found is None or found.record.reserved else []
-
-    async def _waited(self, meta: Meta, span: range, heard: Freed, due: Due | None) -> Claim | None:
-        """Wait for a number that is let go or falls due, and claim it.
-
-        Returns None when all registers have to be looked at again.
-        """
-        uniform = self._random.uniform
-        look_at = trio.current_time() + uniform(1, 2) * ALL_SECONDS
-        while (now := trio.current_time()) < look_at:
-            left = inf if due is None else (due.tick - self._steady()) / TICKS_PER_SECOND
-            share = max(0, left) + uniform(0, SHARE_SECONDS)
-            await trio.sleep(min(share, uniform(*POLL_SECONDS), look_at - now))
-            if due is not None and self._steady() >= due.tick:
-                # If it was renewed in time, all registers tell what is due next.
-                number, due, missed = due.number, None, True
-            else:
-                freed = await self._ask(self._registers.freed())
-                if freed == heard or freed.number is None:
-                    continue
-                number, missed = freed.number, freed.count != heard.count + 1
-                heard = freed
-            if missed:
-                look_at = min(look_at, trio.current_time() + uniform(0, UNTOLD_SECONDS))
-            if number in span:
-                found = await self._ask(self._registers.read(number))
-                record = None if found is None else found.record
-                if rules.free_from(record, hold=self._hold) <= self._steady() and (
-                    claim := await self._claimed(meta, [(number, found)])
-                ):
-                    return claim
-        return None
 
     async def _attempted(self) -> Claim | None:
         """Return a claim whose write had no answer, once another write has confirmed it."""

@@ -1,16 +1,13 @@
-"""A fleet's namespace in an engine: its records, their keys, and what was let go.
+"""A fleet's namespace in an engine: its records, and their keys.
 
-``<path>/meta`` is the namespace, ``<path>/<id>/0017`` a register, and ``<path>/<id>/freed`` says
-which number was let go last. A namespace is made from the registers up: nobody else knows its id
-before its meta is there.
+``<path>/meta`` is the namespace, and ``<path>/<id>/0017`` a register. A namespace is made from the
+registers up: nobody else knows its id before its meta is there.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -18,7 +15,7 @@ import trio
 
 from uuidd.fleet import engines
 from uuidd.fleet.address import Address
-from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry, Version
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry
 from uuidd.fleet.record import (
     Found,
     Meta,
@@ -30,19 +27,7 @@ from uuidd.fleet.record import (
     register_number,
 )
 
-FREED_TRIES = 5
-"""How often a number is told of as let go, while other hosts let theirs go too."""
-
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class Freed:
-    """How many times a number was let go so far, which was the last, and the version of that."""
-
-    count: int
-    number: int | None
-    version: Version | None = field(default=None, compare=False)
 
 
 class Registers:
@@ -84,8 +69,8 @@ class Registers:
         Raises Changed, and changes no namespace, if there is one.
         """
         put, own = self._engine.put, f"{self._path}/{meta.id}"
-        # Without it a register could not be made in some engines, which need a folder.
-        await self._ask(partial(put, f"{own}/freed", b"[0, null]", None, None))
+        # A copy, for its folder: in some engines a register could not be made without that.
+        await self._ask(partial(put, f"{own}/meta", encode(meta), None, None))
         for number, record in registers.items():
             key = f"{own}/{register_name(number)}"
             await self._ask(partial(put, key, encode(record), None, None))
@@ -113,41 +98,10 @@ class Registers:
     async def write(self, number: int, record: Record, found: Found | None) -> None:
         """Replace the register that was *found*, or make it if that is None.
 
-        Raises Changed if it is not as it was read, exists already, or the namespace is gone. If the
-        record says that the number is free, ``freed`` tells of it.
+        Raises Changed if it is not as it was read, exists already, or the namespace is gone.
         """
-        version = None if found is None else found.version
-        await self._ask(self._put(register_name(number), encode(record), version))
-        if not (record.held or record.reserved):
-            # The write was done. Who is not told finds the number when it looks at all registers.
-            with suppress(Away):
-                await self._tell_freed(number)
-
-    async def freed(self) -> Freed:
-        """Return the number that was let go last.
-
-        It may miss some, for hosts are told after the write. After a restore the count is lower.
-        """
-        entry = await self._ask(partial(self._engine.get, self._own("freed")))
-        if entry is None:
-            return Freed(0, None)
-        try:
-            count, number = json.loads(entry.value)
-            return Freed(int(count), None if number is None else int(number), entry.version)
-        except (ValueError, TypeError, OverflowError, RecursionError):
-            # The next number that is let go is written over it.
-            return Freed(0, None, entry.version)
-
-    async def _tell_freed(self, number: int) -> None:
-        for _ in range(FREED_TRIES):
-            freed = await self.freed()
-            told = json.dumps([freed.count + 1, number]).encode()
-            with suppress(Changed):
-                await self._ask(self._put("freed", told, freed.version))
-                return
-
-    def _put(self, name: str, value: bytes, version: Version | None) -> Callable[[], None]:
-        return partial(self._engine.put, self._own(name), value, version, self._guard)
+        key, version = self._own(register_name(number)), None if found is None else found.version
+        await self._ask(partial(self._engine.put, key, encode(record), version, self._guard))
 
     def _own(self, name: str) -> str:
         if not self._id:

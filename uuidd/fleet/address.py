@@ -70,14 +70,12 @@ class Fleet:
     """Where to get a worker number: the engine at *address*.
 
     A claim reaches *window* seconds ahead, and a silent host keeps its number for *hold* seconds
-    more. Only the numbers *low* to *high* are claimed.
+    more.
     """
 
     address: Address
     window: float
     hold: float
-    low: int
-    high: int
 
 
 def host_and_port(host: str, port: int) -> str:

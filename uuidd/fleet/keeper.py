@@ -57,7 +57,7 @@ from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet import rules
 from uuidd.fleet.address import Address, Fleet
 from uuidd.fleet.engines import Changed
-from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
+from uuidd.fleet.record import Found, Holder, Meta, new_token
 from uuidd.fleet.registers import Registers, connect
 from uuidd.fleet.standing import Standing
 from uuidd.refused import Refused
@@ -288,19 +288,11 @@ class Keeper:
             self.standing.of_another_epoch(meta.epoch, self._timelines.epoch)
             return None
         if claim is not None and claim.namespace != meta.id and not self._fenced:
-            self._leave(claim)
+            # The URL names another fleet, or it was made anew.
+            self.standing.left(claim)
+            self._lose()
         self._meta = meta
         return meta
-
-    def _leave(self, claim: Claim) -> None:
-        """Leave the fleet of *claim*, because the URL names another, or it was made anew."""
-        self.standing.left(claim)
-        if self._unconfirmed:
-            self._fence.close()
-            self._unconfirmed = False
-        else:
-            # It was this fleet's until now, so the number is this host's up to the fence.
-            self._fenced = True
 
     async def _until_due(self, claim: Claim) -> None:
         """Wait until the claim has to be renewed, by the steady clock."""
@@ -320,7 +312,8 @@ class Keeper:
             claim = attempt
             self._attempt, self._unconfirmed = None, False
         elif record is not None and not rules.is_ours(record, claim):
-            self._lose(claim, record)
+            self.standing.fenced(claim, record, self._holder, copied=self._unconfirmed)
+            self._lose()
             return
         if rules.is_forgotten(record, claim):
             self.standing.forgotten(number)
@@ -343,17 +336,15 @@ class Keeper:
         self._save()
         self.standing.renewals += 1
 
-    def _lose(self, claim: Claim, record: Record) -> None:
-        """Note that another host has the number."""
-        copied = self._unconfirmed
-        if copied:
-            # The other host may have this very claim, of a copy of the state that this host has
+    def _lose(self) -> None:
+        """Use the number up to the fence only, and claim another."""
+        if self._unconfirmed:
+            # Another host may have this very claim, of a copy of the state that this host has
             # started with. Then it uses the same ticks.
             self._fence.close()
             self._moved.unpark_all()
         self._fenced, self._unconfirmed = True, False
         self._attempt = None
-        self.standing.fenced(claim, record, self._holder, copied=copied)
 
     async def _new_claim(self, meta: Meta) -> Claim | None:
         """Return a new claim that a write has confirmed; None, a while later, if none is free."""

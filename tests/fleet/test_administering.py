@@ -208,11 +208,10 @@ def test_a_held_number_is_freed(fleet: Fleet, options: str, until: int) -> None:
     assert freed.claim != HELD.claim
 
 
-def test_a_url_alone_lists_the_numbers(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_numbers_are_listed(fleet: Fleet) -> None:
     fleet.made("--epoch 2015-01-01T00:00:00Z")
     fleet.write(17, HELD)
-    assert main(["workers", fleet.url]) == 0
-    text = capsys.readouterr().out
+    text = fleet.says("list")
     assert "epoch 2015-01-01T00:00:00.000Z; 1023 were never used" in text
     assert re.search(r"^ +17 +held +in [\d.]+ years .* db1$", text, re.MULTILINE)
 
@@ -299,7 +298,7 @@ def test_wrong_usage_names_the_value(
 
 
 def test_an_engine_without_an_answer_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["workers", "etcd://127.0.0.1:1/uuidd"]) == 1
+    assert main(["workers", "list", "etcd://127.0.0.1:1/uuidd"]) == 1
     assert capsys.readouterr().err.startswith(
         "uuidd: etcd 127.0.0.1:1 gives no answer: cannot connect"
     )

@@ -18,7 +18,6 @@ from uuidd.output import Parser
 from uuidd.refused import Refused
 
 COMMAND = "workers"
-_DEFAULT = "list"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -110,10 +109,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command and return its exit status."""
-    words = list(argv)
-    if words and "://" in words[0]:
-        words.insert(0, _DEFAULT)
-    given = parser().parse_args(words)
+    given = parser().parse_args(argv)
     # Imported here, so that wrong usage is told without waiting for it.
     import trio
 

@@ -90,21 +90,12 @@ def _still_shared(worker: int | None, shared: Shared, go_on_after_clone: bool) -
 def static_status(fence: Fence) -> dict[str, Any]:
     """Return what ``status`` shows of a number that was set by hand, or of none."""
     number = fence.number
+    unknown = ("namespace", "begin", "until", "until_in", "window", "hold", "renewed_age")
     return {
         "number": number,
         "source": "--worker",
-        "namespace": None,
         "state": "none" if number is None else "static",
-        "begin": None,
-        "until": None,
-        "until_in": None,
-        "window": None,
-        "hold": None,
-        "renewed_age": None,
-        "renewals": 0,
-        "failed": 0,
-        "fenced": 0,
-        "claims": 0,
-        "round_trip_seconds": None,
         "why": fence.why if number is None else "",
+        **dict.fromkeys((*unknown, "round_trip_seconds")),
+        **dict.fromkeys(("renewals", "failed", "fenced", "claims"), 0),
     }

@@ -92,11 +92,11 @@ def test_without_a_worker_number_snowflakes_are_refused() -> None:
 def test_a_snowflake_has_the_daemons_epoch_and_worker() -> None:
     epoch = 1_420_070_400_000
     with (
-        Daemon("--worker=103", f"--epoch={epoch}") as daemon,
+        Daemon("--datacenter=3", "--worker=7", f"--epoch={epoch}") as daemon,
         Client(daemon.socket, fallback=False) as client,
     ):
         made = client.snowflake()
-    assert kinds.fields("snowflake", made)["worker"] == 103
+    assert kinds.fields("snowflake", made)["worker"] == 3 << 5 | 7
     ms = kinds.place("snowflake", made, epoch) // kinds.SLOTS
     assert datetime.fromtimestamp(ms / 1000, UTC) > datetime.now(UTC) - timedelta(seconds=5)
 

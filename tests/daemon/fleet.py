@@ -35,11 +35,6 @@ NOW = UNIX_EPOCH + BEGIN * TICKS_PER_SECOND
 """The tick at which the clock of a test's first host begins."""
 
 
-def fleet_of(low: int, high: int) -> Meta:
-    """Return the namespace of a fleet that has the numbers *low* to *high*."""
-    return replace(META, low=low, high=high)
-
-
 @dataclass
 class Engine(Registers):
     """The registers of a fleet in memory, which all hosts of a test share.
@@ -133,7 +128,7 @@ def timelines_of(fleet: Fleet, at: Reading, loaded: State | None = None) -> Time
 
 
 class Host:
-    """A host that is to have a number of the fleet, with what its state has.
+    """A host that is to have one of the numbers *low* to *high*, with what its state has.
 
     *how* is as in ``Inside``. While *saving* is an event, a save for which the host waits is over
     when it is set; *kept* is what such a save holds of the number.
@@ -144,6 +139,8 @@ class Host:
         engine: Engine,
         name: str = "db1",
         *,
+        low: int = 0,
+        high: int = 1023,
         claim: Claim | None = None,
         had: int | None = None,
         seed: int = 7,
@@ -158,7 +155,7 @@ class Host:
             if claim is not None:
                 timelines.fence.keep(claim)
             return Keeper(
-                Fleet(parse("folder:///fleet"), WINDOW, HOLD),
+                Fleet(parse("folder:///fleet"), WINDOW, HOLD, low, high),
                 *(timelines, read, self._save, self._saved, Holder(name)),
                 connect=engine.connected,
                 random=Random(seed),

@@ -46,6 +46,7 @@ TAKEN: dict[str, list[tuple[object, str]]] = {
     "state": [(Path("/a/state"), "--state /a/state")],
     "node": [("mac:eth0", "--node mac:eth0")],
     "worker": [(0, "--worker 0"), (1023, "--worker=1023")],
+    "datacenter": [(31, "--datacenter 31")],
     "epoch": [
         (0, "--epoch 0|--epoch 1970-01-01T00:00:00Z"),
         (1_420_070_400_000, "--epoch 1420070400000|--epoch 2015-01-01T00:00:00Z"),
@@ -122,7 +123,7 @@ def test_a_host_without_a_null_device_is_told_in_a_line(
 def test_without_flags_the_defaults_hold() -> None:
     """A bare uuidd serves where util-linux's does, forever; a step back of the clock is slewed."""
     defaults = {
-        **dict.fromkeys(("pid", "socket", "uuids", "state", "worker")),
+        **dict.fromkeys(("pid", "socket", "uuids", "state", "worker", "datacenter")),
         "timeout": 0,
         "node": "random",
         "epoch": 1_288_834_974_657,
@@ -176,18 +177,23 @@ def test_the_level_of_the_log_can_be_chosen(word: str, level: int) -> None:
         ("--worker=0", 0),
         ("--worker=32", 32),
         ("--worker=1023", 1023),
+        ("--datacenter=0 --worker=0", 0),
+        ("--datacenter=0 --worker=31", 31),
+        ("--datacenter=1 --worker=0", 32),
+        ("--datacenter=31 --worker=31", 1023),
+        ("--datacenter=3 --worker=5", 101),
     ],
 )
-def test_a_worker_number_is_that_of_its_option(words: str, number: int | None) -> None:
+def test_a_worker_number_is_chosen_whole_or_in_two_halves(words: str, number: int | None) -> None:
     assert (chosen(words).worker, chosen(words).fleet) == (number, None)
 
 
-def test_a_url_is_that_of_a_fleet_with_its_two_times() -> None:
-    words = "--worker=etcd://h1/uuidd --worker-window=1h --worker-hold=2h"
+def test_a_datacenter_beside_a_url_has_32_numbers() -> None:
+    words = "--worker=etcd://h1/uuidd --datacenter=3 --worker-window=1h --worker-hold=2h"
     fleet = chosen(words).fleet
     assert fleet is not None
     assert chosen(words).worker is None
-    assert (fleet.address.path, fleet.window, fleet.hold) == ("/uuidd", 3600.0, 7200.0)
+    assert (fleet.low, fleet.high, fleet.window, fleet.hold) == (96, 127, 3600.0, 7200.0)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +233,7 @@ RANGES = {
     "-T/--timeout": (0, 10**9),
     "-n/--uuids": (0, 10**9),
     "--worker": (0, 1023),
+    "--datacenter": (0, 31),
     **{flag_of(name): (int(LEAST[name]), 10**9) for name in WHOLE},
 }
 

@@ -86,6 +86,8 @@ IN_THE_PAST = (
         ("-S", "--worker=5000", "argument --worker: '5000' is not a whole number from 0 to 1023"),
         ("-S", "--wroker=5", "unrecognized arguments: --wroker=5"),
         ("-S", "--no-pid", "--pid and --no-pid exclude each other"),
+        ("-F", "--datacenter=3", "--datacenter 3 needs a --worker beside it, 0 to 31, or a URL"),
+        ("-F", "--datacenter=1 --worker=32", "--worker 32: beside --datacenter it must be 0 to 31"),
         (
             "-F",
             "--worker=5 --worker-hold=1m",

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from tests.daemon.fakes import UID, awaited, meanwhile
-from tests.daemon.fleet import META, NOW, WINDOW, Engine, Host, fleet_of
+from tests.daemon.fleet import META, NOW, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.core.timeline.outcomes import NoneFree, NoNumber
@@ -142,8 +142,7 @@ async def test_a_claim_begins_where_the_record_before_it_ends(engine: Engine) ->
     """R1: also if that lies ahead of this host's clock; it waits then."""
     ahead = NOW + 5 * TICKS_PER_SECOND
     engine.replace(3, Record("a" * 16, ahead, held=False))
-    engine.found = fleet_of(3, 3)
-    host = Host(engine)
+    host = Host(engine, low=3, high=3)
     async with host.running():
         assert host.claim.begin == ahead
         with pytest.raises(NoneFree):
@@ -254,8 +253,7 @@ async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
 
 async def test_a_copy_of_a_state_takes_another_number(engine: Engine, claim: Claim) -> None:
     """The one whose write comes second makes no Snowflakes with the number that both began with."""
-    engine.found = fleet_of(17, 18)
-    first, second = Host(engine, claim=claim), Host(engine, "copy", claim=claim)
+    first, second = Host(engine, claim=claim), Host(engine, "copy", low=17, high=18, claim=claim)
     engine.replace(18, Record("e" * 16, claim.until, held=True))
     async with first.running(), second.running():
         assert first.take().worker == 17
@@ -294,8 +292,7 @@ async def test_a_lost_answer_to_a_renewal_does_not_move_the_fence(engine: Engine
 async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine.found = fleet_of(3, 4)
-    host = Host(engine)
+    host = Host(engine, low=3, high=4)
     async with host.running():
         before, other = host.claim, 7 - host.claim.number
         engine.steal(before.number, "db7")
@@ -313,8 +310,7 @@ async def test_a_fenced_host_uses_its_number_up_to_the_fence_and_claims_another(
 
 async def test_a_clean_stop_frees_the_number_exactly(engine: Engine) -> None:
     """R5: the next host begins at the first tick that this one did not give out."""
-    engine.found = fleet_of(3, 3)
-    first, second = Host(engine), Host(engine)
+    first, second = Host(engine, low=3, high=3), Host(engine, low=3, high=3)
     async with first.running():
         last = first.take().first
         await first.stop()
@@ -348,8 +344,7 @@ async def test_a_stop_while_the_engine_is_silent_keeps_the_claim(
 
 async def test_a_host_takes_over_the_reserved_number_that_it_had_by_hand(engine: Engine) -> None:
     engine.replace(5, Record("d" * 16, 0, held=False, reserved=True))
-    engine.found = fleet_of(5, 5)
-    host, other = Host(engine, had=5), Host(engine)
+    host, other = Host(engine, had=5), Host(engine, low=5, high=5)
     async with other.running():
         assert (other.number, other.keeper.status()["state"]) == (None, "full")
         async with host.running():
@@ -413,8 +408,7 @@ async def test_a_claim_of_another_fleet_is_not_used_once_that_is_known(
     """It was, while the engine was silent. In this fleet 17 may be another host's."""
     engine.steal(17)
     engine.away = "connection refused" if silent else ""
-    engine.found = fleet_of(17, 17)
-    host = Host(engine, claim=replace(claim, namespace="9" * 16))
+    host = Host(engine, low=17, high=17, claim=replace(claim, namespace="9" * 16))
     async with host.running():
         assert host.number == (17 if silent else None)
         engine.away = ""
@@ -460,8 +454,7 @@ async def test_the_status_has_the_time_from_a_question_to_its_answer(engine: Eng
 async def test_a_host_that_the_backup_knows_keeps_its_number_through_raising(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine.found = fleet_of(3, 3)
-    host = Host(engine)
+    host = Host(engine, low=3, high=3)
     async with host.running():
         backup, first = dict(engine.kept), host.claim
         await trio.sleep(WINDOW)

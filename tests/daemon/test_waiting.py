@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fleet import HOLD, NOW, WINDOW, Engine, Host, fleet_of
+from tests.daemon.fleet import HOLD, NOW, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.fleet.keeper import FEW, FULL_SECONDS
 from uuidd.fleet.record import Found, Record
@@ -20,7 +20,7 @@ SOON = FULL_SECONDS[1] + 0.1
 @pytest.fixture
 def engine() -> Engine:
     """A fleet whose numbers 3 to 5 others have, for a while and ever longer."""
-    engine = Engine(fleet_of(3, 5))
+    engine = Engine()
     for number in range(3, 6):
         until = NOW + (WINDOW + number) * TICKS_PER_SECOND
         engine.replace(number, Record(f"{number:016x}", until, held=True, host=f"db{number}"))
@@ -30,7 +30,7 @@ def engine() -> Engine:
 @pytest.fixture
 async def host(engine: Engine, autojump_clock: MockClock) -> Host:
     """A host that is to have one of these numbers."""
-    return Host(engine)
+    return Host(engine, low=3, high=5)
 
 
 def renew(engine: Engine) -> None:
@@ -94,11 +94,11 @@ async def test_a_number_of_a_silent_host_is_another_ones_when_its_hold_is_over(h
         assert host.number == 3
 
 
-async def test_a_number_that_is_let_go_is_soon_that_of_a_host_that_waits(
-    engine: Engine, host: Host
+async def test_a_number_that_is_let_go_is_that_of_a_host_which_may_have_it_soon(
+    engine: Engine,
 ) -> None:
-    """But not one that the fleet does not have any more."""
-    engine.found = fleet_of(3, 4)
+    """Hosts of one fleet may be limited to some of its numbers."""
+    host = Host(engine, low=3, high=4)
     async with host.running():
         await trio.sleep(20)
         for number, then in ((5, None), (4, 4)):

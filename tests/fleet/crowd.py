@@ -79,7 +79,7 @@ async def _start(fleet: Fleet, hosts: int, seconds: float) -> Crowd:
 def run(engine: Server, hosts: int, *, window: float = 600, seconds: float = 0) -> Crowd:
     """Return what is seen when so many hosts start at once, and then hold for so many seconds."""
     address = engine.address("uuidd/crowd", engine.folder)
-    return trio.run(_start, Fleet(address, window, window), hosts, seconds)
+    return trio.run(_start, Fleet(address, window, window, 0, 1023), hosts, seconds)
 
 
 def main() -> int:

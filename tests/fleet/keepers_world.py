@@ -11,7 +11,7 @@ from random import Random
 
 import trio
 
-from tests.daemon.fleet import Engine, fleet_of, timelines_of
+from tests.daemon.fleet import Engine, timelines_of
 from tests.fleet.spans import Seen
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree, NoNumber
@@ -28,7 +28,7 @@ OFFSETS = (0.0, -4.0, 2.5)
 WINDOW, HOLD, REACH = 20, 10, 4
 """In seconds; the last is how far ahead a save reaches."""
 
-FLEET = Fleet(parse("folder:///fleet"), WINDOW, HOLD)
+FLEET = Fleet(parse("folder:///fleet"), WINDOW, HOLD, *NUMBERS)
 
 TICKS = 10 * TICKS_PER_SECOND
 """In a block, at most, so that few of the past ticks are left out."""
@@ -124,7 +124,7 @@ class World:
 
     def __init__(self) -> None:
         self.seen = Seen()
-        self.engine = Engine(fleet_of(*NUMBERS))
+        self.engine = Engine()
         self.hosts = [Host(self.engine, index, self.seen) for index in range(len(OFFSETS))]
 
     async def run(self, steps: list[tuple[str, int, float]]) -> Seen:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uuidd import version
-from uuidd.core.ids.snowflake import EPOCH_BITS, TWITTER_EPOCH, WORKER_BITS
+from uuidd.core.ids.snowflake import EPOCH_BITS, TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
 from uuidd.output import Parser
 from uuidd.refused import Refused
@@ -253,6 +253,14 @@ def _add_steady(made: argparse.ArgumentParser) -> None:
         " zk://HOST:PORT,.../PATH, etcd://HOST:PORT,.../PATH (zks:// and etcds:// with TLS),"
         " postgresql://USER@HOST/DATABASE, or folder:///PATH; without this option the daemon makes"
         " no Snowflakes",
+    )
+    add(
+        "--datacenter",
+        type=whole(0, (1 << WORKER_ID_BITS) - 1),
+        metavar="N",
+        help="the data center's number in Snowflakes, 0 to 31; --worker must then be 0 to 31"
+        " too, and no two hosts may have the same pair of numbers; with a URL as --worker, the host"
+        " gets one of this data center's 32 numbers",
     )
     add(
         "--worker-window",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from uuidd.cli import arguments
+from uuidd.core.ids.snowflake import WORKER_BITS, WORKER_ID_BITS, worker_from_halves
 from uuidd.output import Parser
 from uuidd.refused import Refused
 from uuidd.server.settings import Limits, Settings
@@ -68,19 +69,30 @@ def settings(given: argparse.Namespace) -> Settings:
 
 
 def worker_of(given: argparse.Namespace) -> tuple[int | None, Fleet | None]:
-    """Return the worker number of --worker, or the fleet to get one from. Raises Refused.
+    """Return the worker number of --worker and --datacenter, or the fleet to get one from.
 
-    Both are None if no --worker is given.
+    Both are None if no --worker is given. Raises Refused.
     """
-    if not isinstance(given.worker, int | None):
-        return None, _fleet(given)
+    worker, datacenter = given.worker, given.datacenter
+    most = (1 << WORKER_ID_BITS) - 1
+    if not isinstance(worker, int | None):
+        low, high = 0, (1 << WORKER_BITS) - 1
+        if datacenter is not None:
+            low, high = worker_from_halves(datacenter, 0), worker_from_halves(datacenter, most)
+        return None, _fleet(given, low, high)
     for name in ("window", "hold", "user", *arguments.ENGINE_FILES):
         if getattr(given, f"worker_{name}"):
             raise Refused(f"--worker-{name} needs a URL as --worker, like etcd://h1:2379/uuidd")
-    return given.worker, None
+    if datacenter is None:
+        return worker, None
+    if worker is None:
+        raise Refused(f"--datacenter {datacenter} needs a --worker beside it, 0 to 31, or a URL")
+    if worker > most:
+        raise Refused(f"--worker {worker}: beside --datacenter it must be 0 to {most}")
+    return worker_from_halves(datacenter, worker), None
 
 
-def _fleet(given: argparse.Namespace) -> Fleet:
+def _fleet(given: argparse.Namespace, low: int, high: int) -> Fleet:
     from uuidd.fleet.address import Fleet
 
     window = given.worker_window or arguments.WINDOW_SECONDS
@@ -90,7 +102,7 @@ def _fleet(given: argparse.Namespace) -> Fleet:
             f"--worker-hold {hold:g}s is less than half of --worker-window {window:g}s; a number"
             " could then be taken from a host whose renewal the engine has lost"
         )
-    return Fleet(reached(given.worker, given), window, hold)
+    return Fleet(reached(given.worker, given), window, hold, low, high)
 
 
 def reached(address: Address, given: argparse.Namespace) -> Address:

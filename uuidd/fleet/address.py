@@ -70,12 +70,14 @@ class Fleet:
     """Where to get a worker number: the engine at *address*.
 
     A claim reaches *window* seconds ahead, and a silent host keeps its number for *hold* seconds
-    more.
+    more. Only the numbers *low* to *high* are claimed.
     """
 
     address: Address
     window: float
     hold: float
+    low: int
+    high: int
 
 
 def host_and_port(host: str, port: int) -> str:

@@ -350,7 +350,8 @@ class Keeper:
         """Return a new claim that a write has confirmed; None, a while later, if none is free."""
         if (claim := await self._attempted()) is not None:
             return claim
-        span = range(meta.low, meta.high + 1)
+        low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
+        span = range(low, high + 1)
         numbers = self._random.sample(span, len(span))
         if by_hand := await self._by_hand(span):
             if (claim := await self._claimed(meta, by_hand)) is not None:
@@ -367,8 +368,7 @@ class Keeper:
         if tried:
             # Others came first, or the fleet was made anew.
             raise Changed
-        due = rules.next_due(registers, numbers, hold=self._hold)
-        self.standing.full(meta.low, meta.high, due)
+        self.standing.full(low, high, rules.next_due(registers, numbers, hold=self._hold))
         self._retry = RETRY[0]
         await trio.sleep(self._random.uniform(*FULL_SECONDS) * max(1, len(registers) / FEW))
         return None

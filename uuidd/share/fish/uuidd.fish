@@ -47,7 +47,7 @@ function _shtab_uuidd_using
 end
 
 set -g _shtab_uuidd_commands workers 'workers list' 'workers init' 'workers reserve' 'workers free' 'workers raise' install-units
-set -g _shtab_uuidd_opts_with_value --after-clone --cont-clock --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --prefix --range --require-sync --reserve --rollback --socket --state --timeout --used-until --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
+set -g _shtab_uuidd_opts_with_value --after-clone --cont-clock --datacenter --epoch --max-connections --max-connections-per-uid --max-lead --max-pipelined --max-reply-seconds --max-request-bytes --max-request-seconds --max-unread-per-uid --max-waiting-per-uid --node --pid --prefix --range --require-sync --reserve --rollback --socket --state --timeout --used-until --user --uuids --worker --worker-ca --worker-cert --worker-hold --worker-key --worker-secret --worker-user --worker-window -C -T -n -p -s
 
 complete -c uuidd -e
 complete -c uuidd -f
@@ -72,6 +72,7 @@ complete -c uuidd -n _shtab_uuidd_using -l user -xka "(__fish_complete_users)" -
 complete -c uuidd -n _shtab_uuidd_using -l check -d 'check the options, and the files that the daemon would use; print one line for each problem, and start no daemon'
 complete -c uuidd -n _shtab_uuidd_using -l node -xka "random mac" -d 'the 48 bits that stand for this host in v1, v6 and Flakes: random (drawn once, then kept), mac (the address of the first network card that has a usable one), mac:IFACE (the address of this card), or a number in hex, 0x... (default: random)'
 complete -c uuidd -n _shtab_uuidd_using -l worker -x -d 'this host'"'"'s number in Snowflakes, 0 to 1023; no two hosts may have the same; or the URL of an engine from which each host of a fleet gets one by itself: zk://HOST:PORT,.../PATH, etcd://HOST:PORT,.../PATH (zks:// and etcds:// with TLS), postgresql://USER@HOST/DATABASE, or folder:///PATH; without this option the daemon makes no Snowflakes'
+complete -c uuidd -n _shtab_uuidd_using -l datacenter -x -d 'the data center'"'"'s number in Snowflakes, 0 to 31; --worker must then be 0 to 31 too, and no two hosts may have the same pair of numbers; with a URL as --worker, the host gets one of this data center'"'"'s 32 numbers'
 complete -c uuidd -n _shtab_uuidd_using -l worker-window -x -d 'with a URL as --worker: for how long the host can make Snowflakes when the engine is away, such as 90s, 10m, 1h or 1d; every half of it the engine is asked (default: 10m)'
 complete -c uuidd -n _shtab_uuidd_using -l worker-hold -x -d 'with a URL as --worker: for how long after that time another host leaves the number of a silent one alone; at least half of --worker-window (default: 10m)'
 complete -c uuidd -n _shtab_uuidd_using -l worker-user -x -d 'the user at the engine'

@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uuidd.clock import SLEW, STEP, Clock
@@ -71,67 +71,27 @@ def test_now_is_the_hosts_time_unless_told_otherwise() -> None:
     assert before <= now <= time.time_ns() // 100
 
 
-SIZES = [STEP, SECOND, 3600 * SECOND, 365 * DAY]
-
-
-@pytest.mark.parametrize(
-    ("idle", "size", "counted"),
-    [
-        *((0, size, (1, 0)) for size in SIZES),
-        *((0, -size, (0, 1)) for size in SIZES),
-        # Less than 10 ms is what time daemons do all day.
-        *((0, size, (0, 0)) for size in (STEP - 1, 1 - STEP, 1000, -1000)),
-        # Neither is drift in an idle time.
-        *(
-            (idle, idle * parts_per_million // 1_000_000, (0, 0))
-            for idle in (SECOND, 60 * SECOND, DAY, 100 * DAY)
-            for parts_per_million in (500, -500, 999, -999)
-        ),
-    ],
-)
-def test_a_step_is_told_by_its_size_once_and_counted(
-    idle: int, size: int, counted: tuple[int, int]
-) -> None:
-    host = Host()
-    clock = host.clock()
-    host.passes(idle, drift=size)
-    assert clock.now() == host.tick()
-    clock.now()
-    assert host.told == [size] * sum(counted)
-    assert (clock.steps_forward, clock.steps_back) == counted
-
-
 @given(st.lists(st.tuples(st.integers(0, DAY), st.integers(-DAY, DAY)), max_size=8))
-def test_what_is_told_adds_up(events: list[tuple[int, int]]) -> None:
+@example([(0, STEP), (0, -STEP), (0, 3600 * SECOND), (0, -365 * DAY)])
+# Less than 10 ms is what time daemons do all day, and neither is drift in an idle time a step.
+@example([(0, STEP - 1), (0, 1 - STEP), (100 * DAY, 100 * DAY * 999 // 1_000_000)])
+@example([(60 * SECOND, -60 * SECOND * 999 // 1_000_000)])
+# It never adds up to one, nor does a long life make a clock blind.
+@example([(SECOND, 500_000)] * 100)
+@example([(100 * DAY, 0), (SECOND, 2 * STEP)])
+def test_each_step_is_told_once_by_its_size_and_counted(events: list[tuple[int, int]]) -> None:
+    """What drift could be in the time since the last reading is no step."""
     host = Host()
     clock = host.clock()
     expected = []
     for idle, size in events:
         host.passes(idle, drift=size)
-        assert clock.now() == host.tick()
+        assert clock.now() == clock.now() == host.tick()
         if abs(size) >= STEP + idle // SLEW:
             expected.append(size)
     assert host.told == expected
-
-
-def test_drift_allows_for_the_time_since_the_last_reading_only() -> None:
-    """A long life does not make a clock blind: a small step soon after a reading is told."""
-    host = Host()
-    clock = host.clock()
-    host.passes(100 * DAY)
-    clock.now()
-    host.passes(SECOND, drift=2 * STEP)
-    clock.now()
-    assert host.told == [2 * STEP]
-
-
-def test_slow_drift_never_adds_up_to_a_step() -> None:
-    host = Host()
-    clock = host.clock()
-    for _ in range(3600):
-        host.passes(SECOND, drift=500_000)
-        clock.now()
-    assert host.told == []
+    back = sum(size < 0 for size in expected)
+    assert (clock.steps_back, clock.steps_forward) == (back, len(expected) - back)
 
 
 @pytest.mark.parametrize("made", [False, True], ids=["later", "when it was made"])

@@ -113,13 +113,6 @@ def test_a_connection_that_ends_makes_room(admission: Admission) -> None:
     assert (admission.open, admission.highest) == (4, 5)
 
 
-def test_a_peers_user_is_known() -> None:
-    with Listener() as listener, socket.socket(socket.AF_UNIX) as caller:
-        caller.connect(listener.getsockname())
-        with listener.accept()[0] as accepted:
-            assert peer_uid(accepted) == os.geteuid()
-
-
 def test_another_peers_user_is_known() -> None:
     # Nobody else can become somebody else.
     need_root()

@@ -171,12 +171,6 @@ async def test_the_first_byte_tells_the_dialect(inside: Inside) -> None:
     assert inside.service.libuuid.refused == {"too_late": 2}
 
 
-async def test_silence_between_requests_is_free(peer: Peer) -> None:
-    await peer.call("status")
-    await trio.sleep(HOUR)
-    assert (await peer.call("take", "utc", 1)).error is None
-
-
 @pytest.mark.parametrize("half", [HALF, b"\x04\x01\x00\x00"], ids=["rpc", "libuuid"])
 async def test_a_caller_that_leaves_in_the_middle_of_a_request_is_not_late(
     inside: Inside, peer: Peer, half: bytes

@@ -17,7 +17,7 @@ import trio
 from tests.daemon.fakes import UID, Inside, meanwhile, no_signal
 from tests.tools import descriptors, failing
 from uuidd import clones
-from uuidd.clones import AT_ONCE, TRIES, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
+from uuidd.clones import AT_ONCE, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
 from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS
 
@@ -123,25 +123,6 @@ def test_a_write_that_is_torn_is_read_again(page: Page, vmclock: VmClock) -> Non
     assert not vmclock.changed()
     page.restore(8)
     assert vmclock.changed()
-
-
-def test_a_page_that_never_rests_ends_no_loop(vmclock: VmClock) -> None:
-    reads = 0
-
-    class Restless:
-        def __getitem__(self, at: int) -> int:
-            nonlocal reads
-            reads += 1
-            return reads
-
-        def release(self) -> None:
-            """Do nothing."""
-
-    words = vmclock._words
-    vmclock._words = Restless()  # type: ignore[assignment]
-    assert vmclock.changed()
-    assert reads < 5 * TRIES
-    words.release()
 
 
 NEWS = b"5,742,12541823,-;random: crng reseeded due to virtual machine fork\n"

@@ -153,24 +153,6 @@ def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
     shares.check(GREEDY, at=0)
 
 
-async def test_a_user_has_one_turn_at_a_time() -> None:
-    turns = Turns()
-    having: list[int] = []
-
-    async def ask() -> None:
-        for _ in range(3):
-            async with turns.turn(GREEDY):
-                having.append(GREEDY)
-                assert len(having) == 1
-                await trio.lowlevel.checkpoint()
-                having.pop()
-
-    for _ in range(2):
-        async with trio.open_nursery() as nursery:
-            for _ in range(5):
-                nursery.start_soon(ask)
-
-
 async def test_the_connections_of_a_user_take_turns() -> None:
     """However many connections one user has, another user waits for one turn of it."""
     order: list[int] = []

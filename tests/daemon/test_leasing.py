@@ -373,16 +373,6 @@ async def test_a_refused_lease_is_answered_at_once(served: Serving) -> None:
     assert served.inside.leasing.refused == {"floor": 1}
 
 
-async def test_a_lease_ends_with_its_connection(page: Page, served: Serving, holder: Peer) -> None:
-    async with served.connect() as other:
-        await other.lease()
-        assert len(tokens(page)) == 1
-    await trio.testing.wait_all_tasks_blocked()
-    assert tokens(page) == {}
-    assert served.inside.timeline.leases.out == 0
-    assert (await holder.call("status")).error is None
-
-
 async def test_the_token_is_cleared_before_anything_else(
     page: Page, monkeypatch: pytest.MonkeyPatch, served: Serving
 ) -> None:
@@ -401,16 +391,6 @@ async def test_the_token_is_cleared_before_anything_else(
     assert seen == [{}]
 
 
-async def test_the_lease_of_a_client_that_reads_no_reply_ends(page: Page, served: Serving) -> None:
-    async with served.connect() as deaf:
-        await deaf.send(request("lease") + request("make", "v4", 1000) * 10)
-        await trio.sleep(1)
-        assert len(tokens(page)) == 1
-        await trio.sleep(served.inside.limits.reply_seconds)
-        assert tokens(page) == {}
-        assert served.inside.service.rpc.refused == {"unread": 1}
-
-
 async def test_a_step_back_ends_all_leases_before_anything_else(
     page: Page, served: Serving, holder: Peer
 ) -> None:
@@ -419,13 +399,6 @@ async def test_a_step_back_ends_all_leases_before_anything_else(
     await holder.call("take", "utc", 1)
     assert tokens(page) == {}
     assert served.inside.timeline.leases.floor == page.words[HORIZON_AT]
-
-
-async def test_a_step_forward_ends_no_lease(page: Page, served: Serving, holder: Peer) -> None:
-    lease = await holder.lease()
-    served.inside.wall.step(1)
-    await holder.call("take", "utc", 1)
-    assert tokens(page) == {lease.lane: lease.token}
 
 
 async def test_a_stop_leaves_the_leases_to_their_holders(

@@ -7,11 +7,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.daemon.fakes import HOUR, Inside, MustPause
+from tests.daemon.fakes import HOUR, Inside
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.state import State
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server.saver import reaches_after
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -76,17 +75,6 @@ async def test_the_reach_of_saves_grows_with_the_uptime(inside: Inside) -> None:
     assert all(state.steady == horizon(state) for state in inside.disk.kept)
 
 
-@pytest.mark.parametrize(
-    ("uptime", "reach", "bare"),
-    [
-        *[(0, 0.1, 0), (0.01, 0.1, 0.005), (0.2, 0.1, 0.1), (1, 0.5, 0.5)],
-        *[(10, 5, 5), (40, 20, 20), (1e9, 20, 20)],
-    ],
-)
-def test_a_bare_reach_has_no_minimum(uptime: float, reach: float, bare: float) -> None:
-    assert reaches_after(uptime) == (reach, bare)
-
-
 async def test_a_steady_timeline_far_ahead_gets_no_more_than_half_the_uptime(
     inside: Inside,
 ) -> None:
@@ -124,28 +112,6 @@ async def test_an_idle_daemon_is_not_woken(inside: Inside) -> None:
     trio.lowlevel.remove_instrument(steps)
     assert steps.of("Saver.run") == 0
     assert inside.disk.begun == []
-
-
-async def test_the_first_use_after_idling_is_served_after_one_save(inside: Inside) -> None:
-    await trio.sleep(HOUR)
-    with pytest.raises(MustPause):
-        inside.take()
-    block = await inside.take_waiting(1, whole=False)
-    assert len(inside.disk.kept) == 1
-    assert block.first + 1 <= horizon(inside.disk.kept[0])
-    assert inside.timeline.volatile is None
-
-
-async def test_a_use_within_the_horizon_ends_idling(inside: Inside) -> None:
-    await inside.use(100)
-    await trio.sleep(10.5 - (trio.current_time() - inside.disk.begun[-1]))
-    if inside.disk.begun[-1] > trio.current_time() - 1:
-        await trio.sleep(11)
-    assert inside.saver.idle
-    saves = len(inside.disk.begun)
-    inside.take()
-    await trio.testing.wait_all_tasks_blocked()
-    assert len(inside.disk.begun) == saves + 1
 
 
 async def test_a_failing_save_is_tried_again_with_growing_pauses(failing: Inside) -> None:
@@ -211,20 +177,6 @@ async def test_finish_lets_the_save_under_way_end_first(inside: Inside) -> None:
     assert inside.disk.most_at_once == 1
     assert horizon(inside.disk.kept[0]) > block.first + 1
     assert horizon(inside.disk.kept[-1]) == block.first + 1
-
-
-async def test_nothing_is_given_once_finish_was_called(inside: Inside) -> None:
-    """While the last save runs no tick leaves, for its mark would then be too low."""
-    inside.disk.gate = trio.Event()
-    inside.take()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(inside.saver.finish, 10)
-        await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(RefusedError, match="the daemon is stopping"):
-            inside.take()
-        inside.disk.gate.set()
-    with pytest.raises(RefusedError, match="the daemon is stopping"):
-        inside.take()
 
 
 async def test_finish_gives_up_on_a_hung_save(inside: Inside) -> None:

@@ -59,12 +59,6 @@ def test_a_listener_is_open_to_every_user(place: Path, mask: int) -> None:
         assert os.umask(old) == mask
 
 
-def test_a_stale_socket_is_replaced(place: Path) -> None:
-    leave_stale(place / "s")
-    with opened(place / "s"):
-        assert connects(place / "s")
-
-
 def test_a_path_of_107_bytes_is_used(place: Path) -> None:
     path = place / ("s" * (107 - len(str(place)) - 1))
     assert len(str(path)) == 107

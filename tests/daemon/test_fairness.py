@@ -53,47 +53,11 @@ def test_users_who_get_what_they_ask_for_have_no_bound() -> None:
     assert not shares.contended
 
 
-@pytest.mark.parametrize("users", [2, 3])
-def test_users_of_whole_grants_get_the_same_number_of_ticks(users: int) -> None:
-    uids = (GREEDY, OTHER, THIRD)[:users]
-    shares = contended(15, *uids)
-    got = dict.fromkeys(uids, 0)
-    for at in range(0, MAX_CREDIT, 10):
-        for uid, each in zip(uids, (1000, 300, 50), strict=False):
-            if take(shares, uid, asked=each, given=each, at=at):
-                got[uid] += each
-    assert list(got.values()) == pytest.approx([MAX_CREDIT * 15 / users] * users, abs=1001)
-
-
-def test_users_of_short_grants_get_the_same_time() -> None:
-    """Single ticks cost what they use up: a user that takes them all the time waits half of it."""
-    shares = contended(1, GREEDY, OTHER)
-    ready = {GREEDY: 0, OTHER: 0}
-    for at in range(0, MAX_CREDIT, 10):
-        if take(shares, GREEDY, asked=1, given=1, at=at):
-            ready[GREEDY] += 1
-        elif take(shares, OTHER, asked=1000, given=10, at=at):
-            ready[OTHER] += 1
-    assert ready[GREEDY] == pytest.approx(MAX_CREDIT / 20, rel=0.1)
-    assert ready[OTHER] == pytest.approx(MAX_CREDIT / 20, rel=0.1)
-
-
 def test_a_grant_that_failed_costs_nothing() -> None:
     shares = contended(1, GREEDY, OTHER)
     for at in range(IDLE_CREDIT, 100 * IDLE_CREDIT, IDLE_CREDIT):
         shares.draw(GREEDY, asked=2, given=0, at=at)
     assert take(shares, GREEDY, asked=2, given=2, at=100 * IDLE_CREDIT)
-
-
-def test_who_wants_little_leaves_the_rest_to_the_others() -> None:
-    shares = contended(15, GREEDY, OTHER)
-    got = {GREEDY: 0, OTHER: 0}
-    for at in range(0, MAX_CREDIT, 10):
-        take(shares, THIRD, asked=1, given=1, at=at)
-        for uid in (GREEDY, OTHER):
-            if take(shares, uid, asked=300, given=300, at=at):
-                got[uid] += 300
-    assert sum(got.values()) == pytest.approx(MAX_CREDIT * 15, rel=0.02)
 
 
 def test_a_shortage_is_forgotten_after_a_fifth_of_a_second() -> None:

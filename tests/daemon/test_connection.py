@@ -27,7 +27,6 @@ from tests.daemon.fakes import (
     request,
 )
 from uuidd import version
-from uuidd.core.ids import versions
 from uuidd.core.timeline.fence import Fence
 from uuidd.fleet.fences import static_status
 from uuidd.server.settings import Limits
@@ -291,16 +290,6 @@ async def test_a_take_gives_a_block_which_may_be_shorter_than_asked(
     assert result["first"] + 10_000 == inside.wall.now() + 1
     assert result["clock_seq"] == inside.open.clock_seq
     assert result["node"] == inside.open.node.to_bytes(6, "big")
-
-
-@pytest.mark.parametrize("kind", ["v1", "v6"])
-async def test_made_ids_are_ticks_in_a_row_up_to_now(inside: Inside, peer: Peer, kind: str) -> None:
-    texts = (await peer.call("make", kind, 1000)).result
-    made = [versions.gregorian_fields(uuid.UUID(text).int) for text in texts]
-    last = inside.wall.now()
-    assert [each.tick for each in made] == list(range(last - 999, last + 1))
-    assert len({each.clock_seq for each in made}) == 1
-    assert {each.node for each in made} == {inside.open.node}
 
 
 async def test_status_tells_how_the_daemon_does() -> None:

@@ -155,15 +155,6 @@ def test_a_request_does_not_stop_waiting_because_replies_were_read() -> None:
         assert one.answers.given == [0, 1]
 
 
-@pytest.mark.parametrize("before", [b"", SOME[1]], ids=["alone", "behind another"])
-def test_a_longer_request_than_the_limit_is_malformed(before: bytes) -> None:
-    """It is found out even before all of it has arrived, and answered."""
-    with Pumped(request_bytes=39) as one:
-        sent, then = one.pump(before + request("x" * 50)[:40])
-        assert then is Next.END
-        assert b"at most 39 are read" in sent
-
-
 @pytest.mark.parametrize("cut", range(1, len(SOME[1])))
 def test_what_is_left_of_a_request_is_awaited(cut: int) -> None:
     with Pumped() as one:

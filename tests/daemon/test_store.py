@@ -352,15 +352,6 @@ def before_step(monkeypatch: pytest.MonkeyPatch, step: str, act: Callable[[], ob
     return steps
 
 
-def test_a_save_syncs_renames_and_syncs_the_folder(
-    store: FolderStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is on the disk before it gets its name, and the name before the save is done."""
-    steps = before_step(monkeypatch, "", lambda: None)
-    store.save(STATE)
-    assert steps == ["write", "fsync state.new", "rename", f"fsync {store.folder.name}"]
-
-
 def test_what_is_synced_is_the_whole_file(
     store: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,13 +465,6 @@ def test_only_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) ->
         assert load(tmp_path) == load(tmp_path) == (True, False)
         (tmp_path / "state").unlink()
         assert load(tmp_path) == (False, True)
-
-
-def test_a_start_that_saved_nothing_leaves_an_unused_folder(tmp_path: Path) -> None:
-    """Nothing was given out before the first save, so nothing is lost."""
-    with opened(tmp_path) as store:
-        store.load()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_start_that_was_killed_before_it_saved_counts_as_lost(tmp_path: Path) -> None:

@@ -26,10 +26,6 @@ async def told(peer: Peer) -> Any:
     return (await peer.call("status")).result["fallback"]
 
 
-async def test_a_daemon_that_was_told_of_none_has_none(peer: Peer) -> None:
-    assert await told(peer) == {"ids": {}, "last_age": None}
-
-
 async def test_ids_are_counted_for_the_user_that_tells_of_them(peer: Peer) -> None:
     for name in ("fallback_ids", b"fallback_ids"):
         await peer.send(notification(name, 5))

@@ -61,7 +61,8 @@ def has_no_snowflake(host: Host) -> bool:
     return host.take(fenced=False).worker is None
 
 
-async def test_a_new_host_claims_a_number(engine: Engine) -> None:
+async def test_a_new_host_claims_a_number_with_two_questions(engine: Engine) -> None:
+    """So that many can start at once."""
     host = Host(engine)
     async with host.running():
         assert host.take().worker == host.number
@@ -69,11 +70,6 @@ async def test_a_new_host_claims_a_number(engine: Engine) -> None:
         assert (record.claim, record.until) == (host.claim.token, host.claim.until)
         assert (record.host, record.held) == ("db1", True)
         assert host.saves > 0
-
-
-async def test_a_new_host_in_a_fleet_with_room_asks_two_questions(engine: Engine) -> None:
-    """So that many can start at once."""
-    async with Host(engine).running():
         assert engine.questions == 2
 
 

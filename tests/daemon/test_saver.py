@@ -231,15 +231,18 @@ async def test_the_saver_counts_saves_and_failures(failing: Inside) -> None:
 
 
 async def test_how_long_a_save_is_under_way_is_known(inside: Inside) -> None:
+    """In whole milliseconds in the status."""
     assert inside.saver.under_way_seconds == 0
     inside.disk.gate = trio.Event()
     inside.take()
-    await trio.sleep(5)
-    assert inside.saver.under_way_seconds == pytest.approx(5 - inside.disk.begun[0])
+    await trio.sleep(5.0004)
+    seconds = inside.saver.under_way_seconds
+    assert seconds == pytest.approx(5.0004 - inside.disk.begun[0])
+    assert inside.saver.status()["under_way_seconds"] == round(seconds, 3)
     inside.disk.gate.set()
     await trio.testing.wait_all_tasks_blocked()
     assert inside.saver.under_way_seconds == 0
-    assert inside.saver.last_seconds == pytest.approx(5 - inside.disk.begun[0])
+    assert inside.saver.last_seconds == pytest.approx(seconds)
 
 
 class Steps(trio.abc.Instrument):

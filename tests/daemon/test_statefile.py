@@ -189,14 +189,6 @@ def test_a_field_out_of_range_is_damage(data: bytes) -> None:
         decode(data)
 
 
-@pytest.mark.parametrize("version", [FORMAT - 1, FORMAT + 1])
-def test_another_format_is_told_as_such(version: int) -> None:
-    body = encode(FULL).partition(b"\n")[2]
-    told = f"^it has format '{version}', and this version reads format {FORMAT}$"
-    with pytest.raises(UnusableError, match=told):
-        decode(signed(body, version))
-
-
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_state_that_lacks_a_field_is_damaged(name: str) -> None:
     """No field has a default, so that none is lost unseen."""

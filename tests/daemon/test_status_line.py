@@ -86,7 +86,12 @@ async def test_trouble_is_told() -> None:
     line = inside.report.line
     inside.disk.broken = True
     async with inside.saving():
-        await inside.use(25, every=0.5)
+        *_, block = await inside.use(25, every=0.5)
+        told = inside.report.status()
+        assert told["volatile"] is told["saves"]["failing"] is True
+        assert told["saves"]["failed"] == inside.saver.failed_saves > 0
+        assert told["saves"]["trouble"] == "No space left on device"
+        assert told["utc"]["node"] == f"0x{block.node:012x}" != told["node"]
         assert line().endswith(
             "; saves fail (No space left on device), v1 and v6 come from a volatile node"
         )

@@ -22,6 +22,11 @@ class Source:
         return self.given[-1]
 
 
+@pytest.mark.parametrize("count", [0, 1, 16, READ_AHEAD, READ_AHEAD + 1, 3 * READ_AHEAD])
+def test_take_gives_as_many_bytes_as_asked(count: int) -> None:
+    assert len(Entropy().take(count)) == count
+
+
 def test_32_uuids_take_one_read() -> None:
     source = Source()
     entropy = Entropy(source, lambda: 1000.0)

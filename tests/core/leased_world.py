@@ -43,22 +43,17 @@ from tests.core import exploring
 from tests.core.disk import Disk
 from tests.core.exploring import (
     FIRST,
-    NEVER,
     NONE,
     OutOfBounds,
     World,
     freeze_ring,
     freeze_steady,
-    or_none,
-    thaw_marks,
-    thaw_ring,
-    thaw_steady,
 )
 from tests.core.host import take
 from tests.judge import Repeated, Span, compare
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.generation import BLOCK_LANES, Generation
+from uuidd.core.timeline.generation import BLOCK_LANES
 from uuidd.core.timeline.leases import Leases, NoLease
 from uuidd.core.timeline.outcomes import NeedsSave, NoneFree
 from uuidd.core.timeline.page import HORIZON_AT, TOKENS_AT, Lease
@@ -73,7 +68,7 @@ STEPS = ("read UTC and the horizon", "read the token", "use")
 """What a holder does, one after the other."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bounds(exploring.Bounds):
     """How large the world is, beside what all worlds have: *lanes* to lease, and so on.
 
@@ -206,6 +201,10 @@ class Host(exploring.Host):
 
     def happen(self, move: Move) -> None:
         """Let *move* happen. Raises OutOfBounds, or Repeated."""
+        # Blocks are in order in each generation alone, so that order costs no states.
+        self.timelines.utc.short_next = 0
+        if not self.bounds.ordered:
+            self.timelines.steady = level()
         at = Reading(move.at, self.elapsed)
         match move.what:
             case "time passes":
@@ -280,19 +279,14 @@ class Host(exploring.Host):
             ring=self.bounds.ring,
             leases=leases,
         )
-        steady = any_steady()
+        steady = level()
         if self.bounds.ordered:
             mark = None if loaded is None else loaded.steady
             steady = Steady(mark, now=at.now, elapsed=at.elapsed)
-        self._restore(utc, steady)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
         self.noticed = at.now - at.elapsed
         if loaded is not None:
             self.timelines.notice_step_since(loaded, at=at)
-
-    def _restore(self, utc: Utc, steady: Steady) -> None:
-        # Blocks are in order in each generation alone, so that order costs no states.
-        utc.short_next = 0
-        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
 
     def _notice(self, at: Reading) -> None:
         """Let the daemon notice what has become of UTC since it read it last."""
@@ -315,7 +309,6 @@ class Host(exploring.Host):
     def _take(self, now: int) -> None:
         with suppress(NoneFree, NeedsSave):
             take(self.timelines.utc, 1, now=now)
-        self._restore(self.timelines.utc, self.timelines.steady)
 
     def _take_steady(self, at: Reading) -> None:
         try:
@@ -382,7 +375,7 @@ class Host(exploring.Host):
     def freeze(self) -> bytes:
         """Return as bytes all that bears on what happens next."""
         utc, turned = self.timelines.utc, self.turned()
-        steady = (*freeze_steady(self.timelines.steady, self.elapsed),)
+        steady = freeze_steady(self.timelines.steady, self.elapsed)
         out = [*steady] if self.bounds.ordered else []
         rows = sorted({self._row(state, turned) for state in self.disk.states})
         state = self.disk.flight
@@ -436,71 +429,9 @@ class Host(exploring.Host):
         )
 
 
-def any_steady() -> Steady:
-    """Return a steady timeline to restore, or for a world that does not look at it."""
+def level() -> Steady:
+    """Return a steady timeline that never led UTC."""
     return Steady(0, now=FIRST, elapsed=0)
-
-
-def thaw(frozen: bytes, bounds: Bounds) -> Host:
-    """Return the host that was frozen to these bytes."""
-    host = Host(bounds)
-    at = iter(frozen)
-    steady = any_steady()
-    if bounds.ordered:
-        host.elapsed = thaw_steady(at, steady)
-    host.restarts, host.failures, closed, flight, count = (next(at) for _ in range(5))
-    host.disk.states = [_thaw_state(at, bounds, host.elapsed) for _ in range(count)]
-    host.disk.flight = None if flight == NONE else host.disk.pick(flight)
-    host.page = [0] * (TOKENS_AT + BLOCK_LANES + bounds.lanes)
-    leases = Leases(host.page)
-    utc = Utc(None, machine="", now=NEVER, random=host.random, ring=bounds.ring, leases=leases)
-    thaw_ring(at, utc.ring)
-    host.ends = [next(at) for _ in range(bounds.ring)]
-    begin, top = next(at), next(at)
-    if begin != NONE:
-        utc.ring.open = Generation(0, node=NODE.value, begin=begin)
-        utc.ring.open.lanes[0].next = utc.ring.open.top = top
-    if next(at):
-        utc.use_volatile("")
-    host.page[HORIZON_AT], leases.floor, leases.top = (next(at) for _ in range(3))
-    for lane in range(bounds.lanes):
-        user, until, host.used[lane] = (next(at) for _ in range(3))
-        if user:
-            leases.users[BLOCK_LANES + lane] = 0
-        if until:
-            leases.rests[BLOCK_LANES + lane] = (0, until)
-    if bounds.ordered:
-        host.utc, expected, host.had = (next(at) for _ in range(3))
-        host.noticed = expected - host.elapsed
-    while (lane := next(at, NONE)) != NONE:
-        host.holders.append(_thaw_holder(lane, at, host))
-    host._restore(utc, steady)
-    if closed:
-        host.happen_to_daemon("close")
-    return host
-
-
-def _thaw_state(at: Iterator[int], bounds: Bounds, elapsed: int) -> State | None:
-    generation, leases, steady, now = (next(at) for _ in range(4))
-    marks = thaw_marks(at, bounds.ring)
-    if generation == NONE:
-        return None
-    return State(NODE, "", generation, marks, 0, steady, leases=leases, now=now, elapsed=elapsed)
-
-
-def _thaw_holder(lane: int, at: Iterator[int], host: Host) -> Holder:
-    number, after, steps, now, connected, valid, horizon = (next(at) for _ in range(7))
-    host.tokens += 1
-    token = host.tokens << 1 | 1
-    page = host.page
-    if horizon != NONE:
-        page = [0] * len(page)
-        page[HORIZON_AT] = horizon
-    if valid:
-        page[TOKENS_AT + lane] = token
-    holder = Holder(Lease(lane, 0, 0, token, after), or_none(number), page)
-    holder.steps, holder.now, holder.connected = steps, now, bool(connected)
-    return holder
 
 
 def units(bounds: Bounds) -> dict[str, object]:
@@ -515,16 +446,16 @@ def units(bounds: Bounds) -> dict[str, object]:
     }
 
 
-def begin(bounds: Bounds) -> Iterator[bytes]:
-    """Return the states of a host on which the daemon starts for the first time."""
+def begin(bounds: Bounds) -> Iterator[Host]:
+    """Return hosts on which the daemon starts for the first time."""
     for now in bounds.readings:
         host = Host(bounds)
         host.utc = now
         host.start(Reading(now, 0), None)
-        yield host.freeze()
+        yield host
 
 
-WORLD = World("tests.core.leased_world", Bounds, units=units, begin=begin, thaw=thaw)
+WORLD = World("tests.core.leased_world", Bounds, units=units, begin=begin)
 
 if __name__ == "__main__":
     raise SystemExit(WORLD.main(sys.argv[1:]))

@@ -5,7 +5,8 @@ How it works
 1. The product's timelines run over a few ticks. UTC is an argument of every call, so at each call
    it has any value of its range, whatever it was before. CLOCK_BOOTTIME goes on by 0 to 2 ticks at
    each. ``TOLERANCE``, and the 20 s after a lost state, are a few ticks too while this runs.
-2. A state is written as bytes, and the timelines are made again from them (``exploring``).
+2. What bears on what happens next is written as bytes: hosts with the same bytes are one
+   (``exploring``).
 3. States that differ in names alone are one: generations are counted from the open one on, random
    nodes are named in order, CLOCK_BOOTTIME counts from where S last was UTC.
 4. The disk holds one of a *set* of states: the last completed save, and any begun since, each of
@@ -33,38 +34,30 @@ from tests.core import exploring
 from tests.core.disk import Disk
 from tests.core.exploring import (
     FIRST,
-    NEVER,
     NONE,
     OutOfBounds,
     World,
     freeze_ring,
     freeze_steady,
-    thaw_marks,
-    thaw_ring,
-    thaw_steady,
 )
 from tests.core.host import take
 from tests.judge import Repeated, Span, compare, of_block
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.fence import Fence
-from uuidd.core.timeline.generation import LANE_BITS, LANES, Generation
+from uuidd.core.timeline.generation import LANE_BITS, LANES
+from uuidd.core.timeline.leases import Leases
 from uuidd.core.timeline.outcomes import Closed, NeedsSave, NoneFree, TooFarAhead
+from uuidd.core.timeline.page import TOKENS_AT
 from uuidd.core.timeline.state import Node, State
 from uuidd.core.timeline.steady import Rollback, Steady
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.timeline.utc import Utc
 
-FRESH = 100
-"""Nodes drawn in a move have numbers past it; those that are known already have lower ones."""
+GIVEN = Node(MULTICAST, "given")
+"""The fixed node."""
 
-VOLATILE = 99
-"""The number of the volatile node: whoever forgets it never meets it again."""
-
-GIVEN = 200
-"""The number of the fixed node."""
-
-UNNAMED = 250
-"""The number of a node that has none yet."""
+FIXED, UNNAMED = 200, 250
+"""The number of the fixed node, and of one that has none yet."""
 
 REACH = 1
 """The reach of utc's saves. UTC has any value at each, so a longer reach gives no other marks.
@@ -73,11 +66,8 @@ REACH = 1
 FAR = 2
 """From this lead of steady on, saves add nothing to it: the bare reach is 0 here."""
 
-NODES = {number: Node(number | MULTICAST, "random") for number in range(1, UNNAMED)}
-NODES[GIVEN] = Node(GIVEN | MULTICAST, "given")
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bounds(exploring.Bounds):
     """How large the world is, beside what all worlds have.
 
@@ -133,7 +123,7 @@ class Host(exploring.Host):
         self.steady_end = 0
         self.forgotten = 0
         """Past the last tick given under the fixed node before the state was lost."""
-        self.nodes = FRESH
+        self.nodes = 0
         self.drawn = 0
         self.used: int | None = None
 
@@ -143,11 +133,6 @@ class Host(exploring.Host):
             self.nodes += 1
             return self.nodes
         return self.drawn
-
-    def any_utc(self) -> Utc:
-        """Return a utc timeline to bring to a state, or for a world without utc."""
-        ring, node = self.bounds.ring, NODES[GIVEN]
-        return Utc(None, machine="", now=NEVER, random=self.random, node=node, ring=ring)
 
     # --- what may happen to it
 
@@ -227,6 +212,7 @@ class Host(exploring.Host):
 
     def happen(self, move: Move) -> None:
         """Let *move* happen. Raises OutOfBounds, or Repeated."""
+        self._forget()
         at = Reading(move.now, self.elapsed + move.gone)
         self.elapsed = at.elapsed
         self.used = None
@@ -259,18 +245,28 @@ class Host(exploring.Host):
         if self.bounds.steady and steady.read(now=at.now, elapsed=self.elapsed) > self.last:
             raise OutOfBounds
 
+    def _forget(self) -> None:
+        """Make anew what no state holds, so that hosts with the same bytes go on alike."""
+        utc = self.timelines.utc
+        if not self.bounds.order:
+            utc.short_next = 0
+        if utc.volatile is not None and not self.bounds.volatile:
+            utc.volatile = None
+            utc.use_volatile("")
+        utc.new_openings()
+
     def _avoid(self, number: int) -> None:
         self.used = None if number == 0 else number - 1 << LANE_BITS
 
     def _lose(self, move: Move) -> None:
-        given = [max(row) for (node, _), row in self.ends.items() if node == NODES[GIVEN].value]
+        given = [max(row) for (node, _), row in self.ends.items() if node == GIVEN.value]
         self.forgotten = max([self.forgotten, *given])
         self.disk = Disk()
         self.start(move, None, lost=True)
 
     def start(self, move: Move, loaded: State | None, *, lost: bool) -> None:
         """Let the daemon start from the state *loaded*."""
-        fixed = NODES[GIVEN] if move.node == "given" else None
+        fixed = GIVEN if move.node == "given" else None
         known = loaded is not None and fixed == loaded.node
         if fixed is not None and not known and move.now < self.forgotten:
             raise OutOfBounds
@@ -290,6 +286,7 @@ class Host(exploring.Host):
             node=fixed,
             avoid=self.used,
             ring=self.bounds.ring,
+            leases=Leases([0] * TOKENS_AT),
         )
         steady = Steady(
             None if loaded is None else loaded.steady,
@@ -368,9 +365,9 @@ class Host(exploring.Host):
     def freeze(self) -> bytes:
         """Return as bytes all that bears on what happens next."""
         utc, turned = self.timelines.utc, self.turned()
-        names = {utc.node.value: GIVEN if utc.node.fixed else 1}
+        names = {utc.node.value: FIXED if utc.node.fixed else 1}
         if "given" in self.bounds.nodes:
-            names[NODES[GIVEN].value] = GIVEN
+            names[GIVEN.value] = FIXED
         rows = self._rows(names, turned)
         out = [self.restarts, self.failures, self.renewals, self.timelines.outdated]
         out += (self.closed, len(names), len(rows))
@@ -444,81 +441,6 @@ def _by_row(found: tuple[list[int], State | None]) -> list[int]:
     return found[0]
 
 
-def thaw(frozen: bytes, bounds: Bounds) -> Host:
-    """Return the host that was frozen to these bytes."""
-    host = Host(bounds)
-    at = iter(frozen)
-    host.restarts, host.failures, host.renewals, outdated = (next(at) for _ in range(4))
-    closed, names, count = (next(at) for _ in range(3))
-    host.closed = bool(closed)
-    host.disk.states = [_thaw_state(at, bounds) for _ in range(count)]
-    flight = next(at)
-    host.disk.flight = None if flight == NONE else host.disk.pick(flight)
-    host.timelines = Timelines(
-        _thaw_utc(at, host, names) if bounds.utc else host.any_utc(),
-        _thaw_steady(at, host) if bounds.steady else Steady(0, now=FIRST, elapsed=0),
-        fence=Fence(),
-        epoch=0,
-    )
-    host.timelines.outdated = bool(outdated)
-    return host
-
-
-def _thaw_state(at: Iterator[int], bounds: Bounds) -> State | None:
-    name = next(at)
-    generation, floor, steady = next(at), next(at), next(at)
-    marks = thaw_marks(at, bounds.ring)
-    return State(NODES[name], "", generation, marks, floor, steady) if name else None
-
-
-def _thaw_utc(at: Iterator[int], host: Host, names: int) -> Utc:
-    used = host.bounds.lanes + 1
-    host.forgotten = next(at)
-    # The node that a volatile generation is drawn with.
-    host.nodes = VOLATILE - 1
-    utc = host.any_utc()
-    ring = utc.ring
-    ring.node, ring.floor = NODES[next(at)], next(at)
-    utc.short_next = next(at) if host.bounds.order else 0
-    thaw_ring(at, ring)
-    for _ in range(names):
-        named = NODES[next(at)].value
-        for number in range(ring.size):
-            if end := next(at):
-                host.ends[named, number] = [end] * used
-    if (top := next(at)) != NONE:
-        ring.open = Generation(0, node=ring.node.value, begin=0)
-        ends = host.ends.get((ring.node.value, 0), (0,))
-        _thaw_lanes(at, host, ring.open, top, max(ends))
-    if (top := next(at)) != NONE:
-        utc.use_volatile("")
-        assert utc.volatile is not None
-        if host.bounds.volatile:
-            _thaw_lanes(at, host, utc.volatile, top, top)
-    if host.closed:
-        utc.close()
-    host.nodes = FRESH
-    return utc
-
-
-def _thaw_lanes(at: Iterator[int], host: Host, opened: Generation, top: int, end: int) -> None:
-    opened.top = top
-    lanes = opened.lanes[: host.bounds.lanes + 1]
-    for lane in lanes:
-        lane.next = next(at)
-    host.ends[opened.node, 0] = [min(lane.next, end) for lane in lanes]
-
-
-def _thaw_steady(at: Iterator[int], host: Host) -> Steady:
-    bounds = host.bounds
-    steady = Steady(0, now=0, elapsed=0, rollback=bounds.rollback, max_lead=bounds.max_lead)
-    host.steady_end = next(at)
-    host.elapsed = thaw_steady(at, steady)
-    if host.closed:
-        steady.close()
-    return steady
-
-
 def units(bounds: Bounds) -> dict[str, object]:
     """Return the tolerance and the 20 s in as few ticks as *bounds* says."""
     return {
@@ -531,16 +453,16 @@ def units(bounds: Bounds) -> dict[str, object]:
     }
 
 
-def begin(bounds: Bounds) -> Iterator[bytes]:
-    """Return the states of a host on which the daemon starts for the first time."""
+def begin(bounds: Bounds) -> Iterator[Host]:
+    """Return hosts on which the daemon starts for the first time."""
     for now in bounds.readings:
         for node in bounds.nodes:
             host = Host(bounds)
             host.start(Move("first start", now, node=node), None, lost=False)
-            yield host.freeze()
+            yield host
 
 
-WORLD = World("tests.core.small_world", Bounds, units=units, begin=begin, thaw=thaw)
+WORLD = World("tests.core.small_world", Bounds, units=units, begin=begin)
 
 if __name__ == "__main__":
     raise SystemExit(WORLD.main(sys.argv[1:]))

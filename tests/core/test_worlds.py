@@ -29,10 +29,10 @@ SMALL = {
     "two generations": (replace(UTC, ring=2, failures=1), 1_700),
     "two whole lanes": (replace(UTC, ticks=3, lanes=2), 540),
     "a tolerance": (replace(UTC, ticks=3, tolerance=1, order=True), 1_300),
-    "a volatile node": (replace(UTC, volatile=True), 500),
+    "a volatile node": (replace(UTC, volatile=True), 470),
     "a fixed node": (replace(GIVEN, ring=1, restarts=1), 900),
     "libuuid beside it": (replace(GIVEN, avoid=True), 900),
-    "a folder that is moved away": (replace(UTC, moved=True), 320),
+    "a folder that is moved away": (replace(UTC, moved=True), 310),
     "a folder that is moved away, and steady": (
         replace(STEADY, ticks=1, failures=1, moved=True),
         650,
@@ -46,7 +46,7 @@ SMALL = {
 LARGE = {
     "a crash and a failed save, in two generations": (
         replace(UTC, ring=2, restarts=1, failures=1),
-        11_500,
+        11_400,
     ),
     "two crashes": (replace(UTC, ring=2, restarts=2), 12_600),
     "two crashes and a failed save": (replace(UTC, restarts=2, failures=1), 4_500),
@@ -88,7 +88,7 @@ SMALL_LEASED = {
     "a failed save": (replace(TWO, holders=1, failures=1), 970),
     "a folder that is moved away": (replace(TWO, moved=True), 750),
     "a volatile node": (replace(TWO, volatile=True), 750),
-    "a lost state": (replace(TWO, lost=1), 570),
+    "a lost state": (replace(TWO, lost=1), 550),
     "an ordered world": (replace(ONE, ordered=True), 10_900),
 }
 LARGE_LEASED = {

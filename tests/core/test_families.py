@@ -274,16 +274,6 @@ def test_the_text_after_the_highest_is_refused(kind: str, alphabet: str) -> None
         writing.from_text(text)
 
 
-@EACH_WRITING
-@given(text=st.text(max_size=40))
-def test_any_text_is_an_id_or_a_value_error(writing: Writing, text: str) -> None:
-    try:
-        value = writing.from_text(text)
-    except ValueError:
-        return
-    assert 0 <= value < 1 << writing.bits
-
-
 @pytest.mark.parametrize(
     "letter", [*"ILOU", "\N{LATIN SMALL LETTER LONG S}", "\N{LATIN SMALL LETTER SHARP S}"]
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from uuidd.core.timeline.outcomes import Block
 from uuidd.core.wire import LIBUUID_FIRST, libuuid
@@ -183,29 +181,3 @@ def test_random_uuids_are_16_bytes_each(count: int) -> None:
     body = libuuid.unpack_body(bulk_random(b"".join(uuids)))
     assert body is not None
     assert libuuid.random_uuids(body) == uuids
-
-
-@given(st.binary(max_size=12))
-@example(b"")
-def test_any_bytes_are_asked_or_none_or_refused(data: bytes) -> None:
-    known: list[Request | None] = []
-    for end in range(len(data) + 1):
-        try:
-            ask = libuuid.unpack_request(data[:end])
-        except ProtocolError:
-            known.append(None)
-            continue
-        if ask is not None:
-            known.append(ask)
-            assert 0 <= ask.count <= 1_000_000
-    assert all(outcome == known[0] for outcome in known)
-
-
-@given(st.binary(max_size=40))
-def test_any_reply_is_a_block_or_none_or_refused(data: bytes) -> None:
-    try:
-        body = libuuid.unpack_body(data)
-        block = None if body is None else libuuid.unpack_block(body)
-    except ProtocolError:
-        return
-    assert block is None or block.count >= 1

@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import kinds
-from tests.core.test_rpc import VALUES
-from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.wire import methods, rpc
@@ -220,15 +218,6 @@ def test_a_take_result_has_the_blocks_fields(
 
 
 @TWO
-def test_a_block_goes_over_the_wire_unchanged(
-    block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
-) -> None:
-    response = rpc.unpack_response(rpc.pack_response(1, result))
-    assert response is not None
-    assert unpack(response.result) == block
-
-
-@TWO
 def test_a_result_may_have_more_fields_but_not_fewer(
     block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
 ) -> None:
@@ -293,45 +282,3 @@ def test_first_is_exact_for_clients_whose_numbers_have_53_bits(first: int) -> No
     assert 0 <= unix_ms < 2**53
     assert 0 <= tick_in_ms < 10_000
     assert int(unix_ms) * 10_000 + int(tick_in_ms) + UNIX_EPOCH == first
-
-
-PARAMS = st.lists(
-    VALUES | st.sampled_from(["utc", "steady", "snowflake", *kinds.KINDS]), max_size=5
-)
-METHODS = st.sampled_from(["lease", "make", "renew", "status", "take"])
-
-
-@given(METHODS | st.text(max_size=70), PARAMS)
-def test_any_params_are_a_call_or_refused(method: str, params: list[Any]) -> None:
-    answer: Take | Make | str | RefusedError
-    try:
-        answer = methods.parse(method, params)
-    except RefusedError as error:
-        answer = error
-    match answer:
-        case RefusedError(code=code, message=message):
-            assert code in {"bad_params", "unknown_method"}
-            assert len(message) < 160
-            assert "\n" not in message
-        case Take(timeline, count, whole):
-            assert timeline in {"utc", "steady", "snowflake"}
-            assert type(count) is int
-            assert 1 <= count <= 1_000_000
-            assert type(whole) is bool
-        case Make(kind, count):
-            assert kind in LAYOUTS
-            assert type(count) is int
-            assert 1 <= count <= 1000
-
-
-@TWO
-@given(data=st.data())
-def test_any_result_is_a_block_or_a_value_error(
-    data: st.DataObject, block: Block | SteadyBlock, result: dict[str, Any], unpack: Unpack
-) -> None:
-    answer = data.draw(VALUES | st.fixed_dictionaries(dict.fromkeys(result, VALUES)))
-    try:
-        found = unpack(answer)
-    except ValueError:
-        return
-    assert methods.pack_block(found) == answer

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzzing.watching import peak
@@ -388,25 +387,9 @@ def packed(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
     return st.tuples(*parts).map(lambda message: bytes(msgpack.packb(message)))
 
 
-KINDS = st.sampled_from([0, 1, 2, 3, True, False])
 METHODS, PARAMS = st.text(max_size=6) | VALUES, st.lists(VALUES, max_size=3) | VALUES
-NEAR_MESSAGES = packed(KINDS, st.integers(0, 2**33) | VALUES, METHODS, PARAMS)
 NOTIFICATIONS = packed(st.just(2), VALUES, VALUES)
 REQUESTS = packed(st.just(0), st.integers(-(2**63), 2**64 - 1), METHODS, PARAMS)
-STREAMS = st.lists(REQUESTS | NOTIFICATIONS | NEAR_MESSAGES | st.binary(max_size=6), max_size=6)
-
-
-@given(STREAMS, st.lists(st.integers(0, 400), max_size=6))
-@example([TAKE, NOTE, STATUS], [3, 20])
-@example([b"\x94\x00\x01\xa1x\x91\xc7\x03\xff\x00\x00\x00"], [])
-def test_however_bytes_are_cut_the_same_requests_are_read(
-    parts: list[bytes], cuts: list[int]
-) -> None:
-    data = b"".join(parts)
-    ends = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    pieces = [data[begin:end] for begin, end in pairwise(ends)]
-    assert repr(in_pieces(pieces, 100)) == repr(whole(data, 100))
-    assert repr(in_pieces(byte_by_byte(data), 100)) == repr(whole(data, 100))
 
 
 @given(st.lists(REQUESTS | NOTIFICATIONS, min_size=1, max_size=6))
@@ -418,12 +401,3 @@ def test_each_request_is_read_as_it_was_packed(parts: list[bytes]) -> None:
         message = msgpack.unpackb(part, object_pairs_hook=lambda _: {})
         expected = Request(*message[1:]) if message[0] == 0 else Request(None, *message[1:])
         assert repr(request) == repr(expected)
-
-
-@given(st.binary(max_size=60) | NEAR_MESSAGES | NEAR_MESSAGES.map(lambda data: data[:-1]))
-def test_any_bytes_give_a_response_or_none_or_malformed(data: bytes) -> None:
-    try:
-        response = rpc.unpack_response(data)
-    except MalformedError:
-        return
-    assert response is None or isinstance(response, Response)

@@ -69,10 +69,10 @@ LARGE = {
         1_700,
     ),
     "steady that may hardly lead": (replace(STEADY, restarts=1, failures=1, max_lead=1), 7_000),
-    "a clone, and a failed save": (replace(UTC, ring=2, failures=1, renewals=1), 10_800),
+    "a clone, and a failed save": (replace(UTC, ring=2, failures=1, renewals=1), 10_000),
     "a clone with a fixed node": (replace(GIVEN, renewals=1), 1_000),
     "a clone, and steady, and a crash": (replace(STEADY, restarts=1, renewals=1), 6_100),
-    "both, saved as one": (replace(UTC, ticks=1, ring=2, steady=True, failures=1), 9_600),
+    "both, saved as one": (replace(UTC, ticks=1, ring=2, steady=True, failures=1), 9_400),
     "both, and a crash": (replace(UTC, ticks=1, steady=True, restarts=1), 5_300),
 }
 
@@ -100,7 +100,7 @@ LARGE_LEASED = {
     "a failed save, later": (replace(ONE, failures=1), 4_700),
     "a folder that is moved away, later": (replace(ONE, moved=True), 3_100),
     "a volatile node, later": (replace(ONE, volatile=True), 3_500),
-    "a lost state, later": (replace(ONE, restarts=1, lost=1), 7_900),
+    "a lost state, later": (replace(ONE, restarts=1, lost=1), 7_800),
     "an ordered world with a restart": (replace(ONE, restarts=1, ordered=True), 44_000),
 }
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.clones.comparing import Id, Row, Turn, nodes, resumed, rows, turns
+from tests.clones.comparing import Row, resumed, rows, turns
 from tests.clones.machine import Line
 
 
@@ -12,22 +12,6 @@ def line(number: int, *ids: str, noticed: bool = False) -> Line:
     """A line of a program that has drawn these v4 of its client."""
     turn = {"turn": number, "noticed": noticed, "client": {"v4": ids}, "daemon": {"v1": ["x"]}}
     return Line(0, json.dumps(turn))
-
-
-def test_a_turn_has_the_ids_of_both_makers() -> None:
-    (turn,) = turns([line(7, "a", noticed=True)], "in C")
-    assert (turn.number, turn.noticed) == (7, True)
-    assert turn.ids == [("client, in C", "v4", "a"), ("daemon", "v1", "x")]
-
-
-def test_the_first_line_may_be_the_rest_of_one() -> None:
-    assert [turn.number for turn in turns([Line(0, '"b"]}}'), line(8)], "in C")] == [8]
-
-
-@pytest.mark.parametrize("text", ["", "Traceback", "{}", '{"turn": 1}', "[1]"])
-def test_a_line_that_is_no_turn_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^not a turn: "):
-        turns([line(7), Line(0, text)], "in C")
 
 
 def test_the_turn_that_was_drawn_before_the_snapshot_does_not_count() -> None:
@@ -61,10 +45,3 @@ def test_an_id_counts_wherever_it_came_before(
 ) -> None:
     row = counted([line(1, *original)], [line(3, *one, noticed=True)], [line(3, *two)])
     assert row.in_both_after >= 1
-
-
-@pytest.mark.parametrize(("noticed", "found"), [(False, {"aa", "bb"}), (True, {"bb"})])
-def test_the_nodes_are_those_of_v1(noticed: bool, found: set[str]) -> None:
-    before = Turn(1, False, [Id("daemon", "v1", "1-2-3-4-aa"), Id("daemon", "v7", "1-2-3-4-cc")])
-    after = Turn(2, True, [Id("daemon", "v1", "1-2-3-4-bb")])
-    assert nodes([before, after], noticed=noticed) == found

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.rig import PATIENCE, Daemon, ended
-from tests.tools import in_private_mounts, need, output, run, with_own_mounts
-from uuidd.core.timeline.generation import LANES
+from tests.tools import need, output, run, with_own_mounts
 
 UUIDD = (sys.executable, "-m", "uuidd")
 
@@ -131,17 +130,3 @@ def test_a_start_in_the_background_that_fails_says_why(place: Path) -> None:
     status, said, error = ended(*at(place, f"--state={place / 'none'}")[1:])
     assert (status, said) == (1, "")
     assert "does not exist" in error
-
-
-def test_another_node_moves_the_clock_sequence() -> None:
-    """A state of another node is adapted: its marks stay, and the next generation is opened."""
-    # Without libuuid's clock file, which would have a say in where a fixed node goes on.
-    with Daemon("--node=0x02aabbccddee", wrap=in_private_mounts) as daemon:
-        before = daemon.call("take", "utc", 1)
-        daemon.stop()
-        daemon.arguments = ["--node=0x02aabbccddef"]
-        daemon.start()
-        after = daemon.call("take", "utc", 1)
-    assert before["node"] == bytes.fromhex("02aabbccddee")
-    assert after["node"] == bytes.fromhex("02aabbccddef")
-    assert after["clock_seq"] == (before["clock_seq"] + LANES) % (1 << 14)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import gc
 import itertools
@@ -11,8 +10,6 @@ import os
 import select
 import socket
 import sys
-import tempfile
-import time as real_time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -40,12 +37,12 @@ from tests.client.fakes import (
 )
 from tests.client.lanes import Lanes
 from tests.tools import descriptors, output
-from uuidd.core.timeline.outcomes import Block, SteadyBlock
-from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC, TOKENS_AT
+from uuidd.core.timeline.outcomes import Block
+from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd_client import connection
 from uuidd_client.connection import MAX_FROM_LIBUUID, Connection, Stream
 from uuidd_client.errors import DaemonUnavailable
-from uuidd_client.lease import PAGE_BYTES, SEALS, Lease, Page, PageError, page_of
+from uuidd_client.lease import PAGE_BYTES, SEALS, Lease, Page, PageError
 from uuidd_client.life import Life, Over, Watch
 from uuidd_client.system import SYSTEM_CLOCK, ClientClock
 
@@ -92,30 +89,6 @@ def says(value: Any) -> Answer:
     return lambda request: result(request, value)
 
 
-STEADY = SteadyBlock(START + 3, 4, NODE, 5, 0)
-
-
-@pytest.mark.parametrize(
-    ("timeline", "block"),
-    [("utc", Block(START + 3, 4, 5, NODE)), ("steady", STEADY), ("snowflake", STEADY)],
-)
-def test_a_block_is_what_the_daemon_says(
-    path: Path, timeline: str, block: Block | SteadyBlock
-) -> None:
-    with served(path, granted(3, 4)) as (_, found):
-        assert found.take(timeline, 4)[0] == block
-
-
-@pytest.mark.parametrize("timeline", ["utc", "steady", "snowflake"])
-@pytest.mark.parametrize("wait", [False, True])
-def test_a_take_says_whether_the_daemon_may_wait_for_its_disk(
-    path: Path, timeline: str, wait: bool
-) -> None:
-    with served(path, granted(3, 4)) as (server, found):
-        found.take(timeline, 4, wait=wait)
-    assert msgpack.unpackb(server.requests[0]) == [0, 1, "take", [timeline, 4, False, wait]]
-
-
 @pytest.fixture
 def waits(waits: Waits, time: Time) -> Waits:
     """A quarter of PATIENCE passes before each wait for an answer."""
@@ -150,22 +123,6 @@ def test_each_request_has_a_msgid_of_its_own(path: Path, last: int) -> None:
     assert sent == [(last + number) % (1 << 32) for number in range(1, 21)]
 
 
-def test_a_request_that_broke_off_is_sent_once_more(path: Path) -> None:
-    answers = in_turn(grants(), None, grants())
-    with served(path, answers) as (server, found):
-        found.take("utc", 1)
-        found.take("utc", 2)
-    assert (server.connections, server.requests[1]) == (2, server.requests[2])
-
-
-def test_an_answer_may_come_in_pieces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = msgpack.packb([1, 1, None, granted(0, 1)])
-    pieces = iter([whole[:1], whole[1:9], whole[9:]])
-    monkeypatch.setattr(connection.Stream, "receive", lambda *_: (next(pieces), []))
-    with served(path, b"") as (_, found):
-        assert found.take("utc", 1)[0].first == START
-
-
 def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> None:
     text = "unavailable: x\ny\x1b[2J" + 9999 * "z"
     with (
@@ -177,15 +134,6 @@ def test_an_error_is_told_in_one_line_that_a_terminal_can_show(path: Path) -> No
     assert len(str(caught.value)) < 2000
     assert (caught.value.path, caught.value.reason) == (str(path), "unavailable")
     assert caught.value.code == "unavailable"
-
-
-def test_an_error_leaves_the_connection_open(path: Path) -> None:
-    with served(path, in_turn("must_wait: x", grants())) as (server, found):
-        with pytest.raises(DaemonUnavailable) as caught:
-            found.take("utc", 1)
-        assert (caught.value.code, len(server.requests)) == ("must_wait", 1)
-        found.take("utc", 1)
-    assert server.connections == 1
 
 
 UNUSABLE: list[tuple[str, Answer, str]] = [
@@ -242,15 +190,6 @@ def test_a_socket_that_cannot_be_reached_is_the_cause(
     assert caught.value.reason != "silent"
 
 
-def test_silence_ends_with_the_time_out(path: Path) -> None:
-    with Server(path, b""), connect(path, timeout=0.1) as found:
-        begun = real_time.monotonic()
-        with pytest.raises(DaemonUnavailable, match="silent for") as caught:
-            found.take("utc", 1)
-        assert 0.09 < real_time.monotonic() - begun < 5
-    assert caught.value.reason == "silent"
-
-
 def test_what_comes_after_the_time_out_is_not_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,20 +234,6 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path) -> None:
     assert caught.value.reason == "silent"
 
 
-def test_a_connection_that_the_collector_ends_is_no_leak(path: Path) -> None:
-    """Whichever of the connection and its socket the collector comes to first."""
-    with Server(path, grants()), warnings_while_collected() as warned:
-        found = Connection(str(path), PATIENCE)
-        found.take("utc", 1)
-        cycle: list[object] = [found]
-        cycle.append(cycle)
-        # A collection that finds the socket in use here sorts it before what leads to it.
-        sock, found = found._sock, None  # type: ignore[assignment]
-        gc.collect()
-        del sock, cycle
-    assert not warned
-
-
 @pytest.mark.parametrize(("call", "least"), [("_open", 5), ("close", 3)])
 def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
     path: Path, call: str, least: int
@@ -331,19 +256,6 @@ def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
             assert os.listdir("/proc/self/fd") == before
         assert at > least
     assert call == "close" or not warned
-
-
-def test_without_a_descriptor_left_the_error_says_so(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is an error of the one kind, so that the fallback can stand in."""
-
-    def none_left(_: Life) -> connection.Stream:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    monkeypatch.setattr(connection, "Stream", none_left)
-    with connect(path) as found, pytest.raises(DaemonUnavailable, match="Too many open files"):
-        found.take("utc", 1)
 
 
 @pytest.mark.parametrize(
@@ -411,24 +323,6 @@ def test_who_hangs_up_may_be_util_linuxs_daemon(
         call(found)
 
 
-def test_a_call_after_an_interrupted_one_is_answered(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with served(path, grants()) as (_, found):
-        found.take("utc", 1)
-
-        def interrupt(sock: connection.Stream, *_: object) -> tuple[bytes, list[int]]:
-            monkeypatch.undo()
-            # Not before the answer has come, which is the case that matters.
-            assert select.select([sock], [], [], PATIENCE)[0]
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(connection.Stream, "receive", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            found.take("utc", 1)
-        assert found.take("utc", 1)[0].count == 1
-
-
 def giving(path: Path, greeting: list[int], **more: Any) -> Server:
     """Return a daemon that passes *greeting* with its first reply, and says *more* of a block."""
     return Server(path, granted(0, 4) | more, greeting=greeting)
@@ -437,20 +331,6 @@ def giving(path: Path, greeting: list[int], **more: Any) -> Server:
 def over(watch: Watch) -> bool:
     """Whether what has this watch may be used no longer."""
     return watch.token[0] != watch.value
-
-
-@pytest.mark.parametrize("timeline", ["utc", "steady", "snowflake"])
-def test_blocks_and_the_life_are_watched_from_the_first_block_on(
-    path: Path, lanes: Lanes, timeline: str
-) -> None:
-    """So a clone ends also what is made without the daemon."""
-    life = Life()
-    with giving(path, [lanes.fd]) as server, connect(path, life=life) as found:
-        watches = [found.take(timeline, 4)[1] for _ in range(2)] + [life.watch]
-        assert len(server.requests) == 2
-        assert list(map(over, watches)) == [False] * 3
-        lanes.renew()
-        assert list(map(over, watches)) == [True] * 3
 
 
 @pytest.mark.parametrize("of", [0, 1])
@@ -581,16 +461,6 @@ def test_a_connection_may_be_closed_anywhere(
     assert at > least
 
 
-def test_the_daemon_is_told_that_ids_are_made(path: Path, lanes: Lanes) -> None:
-    with leasing(path, lanes) as (server, found):
-        found.lease()
-        found.tell_in_use()
-        # Only then has the server read what came before.
-        found.take("utc", 1)
-        assert server.told == 1
-        assert len(server.requests) == 1
-
-
 def test_the_next_daemon_is_told_over_another_connection(path: Path, lanes: Lanes) -> None:
     with leasing(path, lanes) as (_, found):
         found.lease()
@@ -598,16 +468,6 @@ def test_the_next_daemon_is_told_over_another_connection(path: Path, lanes: Lane
         found.tell_in_use()
         assert found.take("utc", 1)[0].count == 1
         assert (server.told, server.connections) == (1, 1)
-    found.close()
-
-
-def test_a_daemon_that_has_gone_is_told_nothing(path: Path, lanes: Lanes) -> None:
-    with leasing(path, lanes) as (_, found):
-        found.lease()
-    found.tell_in_use()
-    found.tell_in_use()
-    with Server(path, grants()):
-        assert found.take("utc", 1)[0].count == 1
     found.close()
 
 
@@ -645,51 +505,6 @@ def test_more_ids_of_the_fallback_than_can_be_told_are_told_as_the_highest_count
         found.untold = 2**32
         found.take("utc", 1)
         assert (server.fallback_ids, found.untold) == ([2**32 - 1], 0)
-
-
-def test_ids_of_the_fallback_are_told_once_wherever_a_handler_comes(path: Path) -> None:
-    """A handler that makes ids in the midst of a call takes over what is untold."""
-    with Server(path, grants()) as server, connect(path) as found:
-        for at in itertools.count(1):
-            found.untold, taken = 7, list[int]()
-
-            def take_over(taken: list[int] = taken) -> None:
-                taken.append(found.untold)
-                found.untold = 0
-
-            come_between(partial(found.take, "utc", 1), at, take_over)
-            told = server.fallback_ids[:]
-            assert (sum(told) + sum(taken), found.untold) == (7, 0)
-            server.fallback_ids.clear()
-            if not taken:
-                break
-    assert at > 20
-
-
-def test_ids_of_the_fallback_are_told_again_after_a_connection_that_ended_unanswered(
-    path: Path,
-) -> None:
-    """The daemon that may have read of them has ended too, or speaks only libuuid's protocol."""
-    with Server(path, lambda _: None) as server, connect(path) as found:
-        found.untold = 7
-        with pytest.raises(DaemonUnavailable):
-            found.take("steady", 1)
-        assert set(server.fallback_ids) == {7}
-    with Server(path, grants()) as server:
-        found.take("steady", 1)
-        found.take("steady", 1)
-        assert server.fallback_ids == [7]
-        found.close()
-
-
-def test_ids_of_the_fallback_are_told_once_to_a_daemon_that_is_busy(path: Path) -> None:
-    """It heeds them, whether it has too few ticks, or the connection is one too many."""
-    with served(path, "busy: x") as (server, found):
-        found.untold = 7
-        for _ in range(2):
-            with pytest.raises(DaemonUnavailable):
-                found.take("steady", 1)
-        assert server.fallback_ids == [7]
 
 
 ANSWER = b"answer"
@@ -769,16 +584,6 @@ def test_the_words_of_a_page_cannot_be_written_to(lanes: Lanes) -> None:
         Page(lanes.fd).words[HORIZON_AT] = 1
 
 
-def test_a_file_is_no_page() -> None:
-    """A daemon could shorten it, and end its readers by a signal.
-
-    A file of a tmpfs has seals, so there the error is another one.
-    """
-    words = "it cannot be mapped: Invalid argument|it has the seals 0x1 and 0 bytes"
-    with tempfile.TemporaryFile() as file, pytest.raises(PageError, match=words):
-        Page(file.fileno())
-
-
 NO_PAGES: list[tuple[dict[str, int], str]] = [
     *(
         ({"seals": SEALS & ~it}, f"it has the seals {SEALS & ~it:#x} and 4096 bytes; a page has at")
@@ -810,22 +615,6 @@ def test_a_closed_descriptor_is_no_page() -> None:
         Page(descriptor)
 
 
-def test_a_refused_page_leaves_no_descriptor_open() -> None:
-    with memory(magic=0) as descriptor:
-        before = descriptors()
-        with pytest.raises(PageError):
-            Page(descriptor)
-        gc.collect()
-        assert os.listdir("/proc/self/fd") == before
-
-
-def test_a_page_is_let_go_with_its_descriptor(lanes: Lanes) -> None:
-    before = descriptors()
-    Page(lanes.fd)
-    gc.collect()
-    assert os.listdir("/proc/self/fd") == before
-
-
 @pytest.mark.process
 def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
     """A program that closes all descriptors, as daemons do, keeps the files that it opens then."""
@@ -848,19 +637,6 @@ def test_a_page_does_not_close_the_file_that_got_its_number() -> None:
     output(sys.executable, "-c", program)
 
 
-def test_all_connections_to_one_daemon_share_its_page(path: Path, lanes: Lanes) -> None:
-    life = Life()
-    with leasing(path, lanes), connect(path, life=life) as one, connect(path, life=life) as two:
-        assert one.lease().page is two.lease().page
-
-
-def test_a_page_that_is_not_the_known_one_is_mapped(lanes: Lanes) -> None:
-    other = Lanes()
-    found = page_of(os.dup(other.fd), lanes.page)
-    assert found not in (None, lanes.page)
-    other.close()
-
-
 def test_a_tick_before_the_horizon_is_allowed(lanes: Lanes) -> None:
     lease = lanes.lease()
     lanes.words[HORIZON_AT] = START + 10
@@ -879,19 +655,6 @@ def test_the_horizon_is_read_before_the_token(lanes: Lanes) -> None:
 
     lease.words = Words()  # type: ignore[assignment]  # the daemon runs when it is read
     assert not lease.allows(START)
-
-
-@pytest.mark.parametrize("token", [0, 7])
-def test_a_lease_has_ended_when_the_token_is_another(lanes: Lanes, token: int) -> None:
-    """A horizon that has passed does not end it: it may be raised."""
-    lease = lanes.lease()
-    found = [lease.allows(START)]
-    lanes.words[HORIZON_AT] = 0
-    found.append(lease.ended)
-    lanes.words[HORIZON_AT] = START + 1
-    lanes.words[TOKENS_AT + lease.lane] = token
-    found += [lease.ended, lease.allows(START)]
-    assert found == [True, False, True, False]
 
 
 def test_ids_of_a_lease_have_its_lane_node_and_clock_sequence(lanes: Lanes) -> None:

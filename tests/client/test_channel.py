@@ -29,7 +29,7 @@ from tests.client.fakes import (
     wanted,
 )
 from tests.client.lanes import Lanes, World, lease, leasing
-from tests.kinds import LEASED, SECOND, TIMED, UNLEASED, apart, tick
+from tests.kinds import LEASED, SECOND, TIMED, apart, tick
 from tests.rig import until
 from uuidd.core.ids.kinds import TIMES
 from uuidd.core.timeline.outcomes import MAX_BLOCK
@@ -69,20 +69,6 @@ def test_the_first_request_is_for_a_block_and_the_second_for_a_lease(
         time.move(1)
         client.make(second, 1)
         assert (server.asked, len(server.requests)) == (1, 1)
-
-
-@pytest.mark.parametrize("kind", UNLEASED)
-def test_kinds_without_a_lane_ask_for_no_lease(world: World, time: Time, kind: Kind) -> None:
-    with world.server() as server, Client(world.path, max_age=0, _clock=time) as client:
-        client.make(kind, 5)
-        assert (server.asked, len(server.requests)) == (0, 5)
-
-
-def test_one_lease_serves_all_kinds(world: World, time: Time) -> None:
-    with leasing(world) as (server, client):
-        for kind in LEASED:
-            client.make(kind, 5)  # type: ignore[call-overload]  # any kind
-        assert (server.asked, server.requests, server.connections) == (1, [], 1)
 
 
 @pytest.mark.parametrize(
@@ -436,12 +422,6 @@ def test_an_id_has_the_node_and_the_clock_sequence_of_its_block(serve: Serve) ->
     assert [(id.node, id.clock_seq) for id in found] == [(NODE, 5), (NODE, 6), (7, 6)]
 
 
-def test_what_is_missing_is_asked_for_at_once(serve: Serve) -> None:
-    server, client = serve(gives((0, 700), (700, 200), (900, 100)))
-    client.make("flake", 1000)
-    assert wanted(server) == [1000, 300, 256]
-
-
 def test_a_block_that_was_used_up_in_time_is_followed_by_a_larger_one(
     path: Path, time: Time
 ) -> None:
@@ -461,12 +441,6 @@ def test_after_a_pause_there_is_room_for_half_as_much_again_as_before_it(
         client.make("flake", count)
         time.move(1)
     assert wanted(server) == [1000, 1500, 64]
-
-
-def test_a_block_without_a_place_is_followed_by_another(serve: Serve) -> None:
-    """Only each third tick has one for a Snowflake, and fewer may have been free."""
-    _, client = serve(gives((1, 1), (2, 1), (3, 1)))
-    assert offsets("snowflake", [client.snowflake()]) == [3]
 
 
 def test_a_daemon_whose_blocks_have_no_place_is_given_up(serve: Serve) -> None:
@@ -496,14 +470,6 @@ def test_a_time_that_the_kind_cannot_hold_is_named(
     with pytest.raises(TimeOutOfRange, match=words) as caught:
         client.make(kind, 1)
     assert caught.value.kind == kind
-
-
-def test_a_time_that_the_kind_cannot_hold_is_not_made_without_a_daemon(
-    path: Path, time: Time
-) -> None:
-    time.utc -= 11 * YEAR
-    with pytest.raises(TimeOutOfRange, match="a ksuid holds times from"):
-        Client(path, _clock=time).ksuid()
 
 
 @pytest.mark.parametrize("kind", ["snowflake", "ksuid"])
@@ -607,12 +573,6 @@ def test_each_id_of_a_list_is_marked_by_its_own_block(serve: Serve) -> None:
     _, client = serve(gives((0, 2)))
     made = client.make("v1", 4)
     assert [id.is_safe for id in made] == [SafeUUID.safe] * 2 + [SafeUUID.unknown] * 2
-
-
-def test_snowflakes_have_no_fallback(path: Path, time: Time) -> None:
-    """Two processes without a daemon would give the same."""
-    with pytest.raises(DaemonUnavailable, match="No such file"):
-        Client(path, _clock=time).snowflake()
 
 
 def test_a_page_that_tells_of_a_clone_each_time_is_given_up(world: World, time: Time) -> None:

@@ -40,23 +40,6 @@ def _no_warning() -> Iterator[None]:
         yield
 
 
-def test_ids_go_on_without_a_daemon_and_are_not_marked_safe(tmp_path: Path) -> None:
-    client = Client(tmp_path / "absent")
-    ids = [client.uuid1() for _ in range(1000)]
-    assert len(set(ids)) == 1000
-    assert {id.is_safe for id in ids} == {SafeUUID.unknown}
-    assert {id.node >> 40 & 1 for id in ids} == {1}
-
-
-def test_the_environment_forbids_the_fallback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """UUIDD_FALLBACK=0 is for administrators whose programs did not ask."""
-    monkeypatch.setenv("UUIDD_FALLBACK", "0")
-    with pytest.raises(DaemonUnavailable):
-        Client(tmp_path / "absent").uuid1()
-
-
 DRAWS: list[Callable[[Client], object]] = [
     lambda client: client.uuid1(),
     lambda client: client.uuid7(),
@@ -230,16 +213,6 @@ def test_places_that_were_used_before_are_no_ids_of_the_fallback(path: Path, tim
             assert server.fallback_ids == [3]
 
 
-def test_an_outage_is_told_of_by_itself(path: Path, time: Time, away: Client) -> None:
-    with Server(path, grants()):
-        away.make("v1", 1)
-    away.make("v1", 4)
-    time.move(1)
-    with Server(path, grants()) as server:
-        away.make("v1", 1)
-        assert server.fallback_ids == [4]
-
-
 def test_a_client_that_has_not_fallen_back_tells_nothing(path: Path, time: Time) -> None:
     """Random ids need no daemon."""
     with Client(path, _clock=time) as client:
@@ -257,13 +230,6 @@ def test_a_daemon_that_refuses_is_told_too(path: Path, time: Time, away: Client)
             away.make("v1", 2)
             time.move(1)
         assert server.fallback_ids == [7, 2, 2]
-
-
-def test_what_was_not_told_is_told_after_a_renewal(path: Path, away: Client) -> None:
-    with Server(path, grants()) as server:
-        away.renew()
-        away.make("v1", 1)
-        assert server.fallback_ids == [7]
 
 
 @pytest.mark.process

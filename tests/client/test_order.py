@@ -19,7 +19,7 @@ from tests.client.conftest import Serve, together
 from tests.client.fakes import START, Answer, Server, Time, gives, granted, offsets
 from tests.client.lanes import Clock, World, leasing
 from tests.judge import assert_rising
-from tests.kinds import GREGORIAN, LANED, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
+from tests.kinds import GREGORIAN, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
 from tests.rig import until
 from uuidd.core.ids.versions import gregorian_fields
 from uuidd.core.timeline.page import HORIZON_AT
@@ -249,19 +249,6 @@ def test_no_id_comes_twice_when_utc_steps_back_and_forth(
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize("kind", LANED)
-def test_steady_ids_rise_when_utc_steps_back(world: World, time: Time, kind: Kind) -> None:
-    with leasing(world) as (server, client):
-        found = [*client.make(kind, 1)]
-        time.utc -= 20 * MS
-        world.ahead = 20 * MS
-        for _ in range(3):
-            found += client.make(kind, 1)
-            time.move(0.2)
-        assert server.requests
-    assert rising(kind, found)
-
-
 DRAWS: dict[str, Callable[[Client, Kind], list[Any]]] = {
     "uuid": lambda client, kind: [client.factory(kind)()],
     "text": lambda client, kind: [next(client.iter(kind, "text"))],
@@ -488,25 +475,6 @@ def test_a_call_in_which_the_life_ends_is_made_again(path: Path, make: str, read
     with Server(path, answer) as server, Client(path, fallback=False, _clock=time) as client:
         assert offsets("v7", LIVED[make](client))[0] == 1000
         assert len(server.requests) == 2
-
-
-def test_a_lease_that_came_in_the_life_before_is_not_used(world: World, time: Time) -> None:
-    def answered(request: bytes, connection: Any) -> bool:
-        if server.asked == 1:
-            life.current().end()
-        return world.lanes.answered(request, connection)
-
-    server = Server(world.path, world._block, answered, [world.lanes.fd])
-    with server, Client(world.path, fallback=False, _clock=time) as client:
-        found = client.make("v7", 1)
-        for _ in range(3):
-            time.move(1)
-            found += client.make("v7", 1)
-        assert (server.asked, server.connections) == (2, 2)
-    lanes = [fields("v7", id)["lane"] for id in found]
-    assert 16 not in lanes
-    assert lanes[-1] == 17
-    assert rising("v7", found)
 
 
 def test_who_waits_for_a_thread_of_the_life_before_goes_on_without_it(serve: Serve) -> None:

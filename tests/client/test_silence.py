@@ -25,7 +25,6 @@ from tests.client.fakes import (
     full_backlog,
     granted,
     in_turn,
-    util_linux,
 )
 from tests.kinds import KINDS, TIMED
 from tests.rig import PATIENCE, Daemon, until
@@ -59,6 +58,7 @@ WITHOUT_FALLBACK: list[Callable[[Client], object]] = [
     Client.status,
     lambda client: next(client.iter("snowflake")),
 ]
+
 
 DRAWS: list[Callable[[Client], object]] = [
     *(getattr(Client, KINDS[kind].method) for kind in TIMED if kind != "snowflake"),
@@ -131,17 +131,6 @@ def test_a_call_that_interrupts_another_does_not_wait_for_what_is_known_to_be_si
         assert waits == pytest.approx([SHORT])
         client._channels.call(lambda channel: channel.in_turn(lambda _: client.flake()))
     assert waits[1:] == [0.0]
-
-
-def test_silence_is_known_for_as_long_as_it_lasts(path: Path, asks: Makes) -> None:
-    """Who calls once an hour does not wait each time: his request is still out."""
-    time, silence = Time(), Silence()
-    with Held(path, ONE):
-        found = asks(silence, clock=time)
-        silence.until = time.elapsed() + 1.0
-        for _ in range(3):
-            assert not heard(found)
-            time.move(3600)
 
 
 def test_what_another_connection_found_long_ago_is_not_heeded(path: Path, asks: Makes) -> None:
@@ -239,14 +228,6 @@ def test_a_request_that_nobody_waits_for_tells_of_no_ids(path: Path, asks: Makes
         assert (len(held.requests), held.fallback_ids) == (2, [7])
 
 
-def test_a_daemon_whose_backlog_is_full_was_told_of_no_ids(path: Path, asks: Makes) -> None:
-    found = asks(wait=SHORT)
-    found.untold = 7
-    with full_backlog(path):
-        assert not heard(found)
-    assert found.untold == 7
-
-
 @pytest.fixture
 def silenced(asks: Makes) -> Makes:
     """Return what makes a connection whose request has no answer; later ones may wait."""
@@ -298,23 +279,6 @@ def test_a_daemon_whose_backlog_is_full_is_silent_until_it_has_room(
         path.unlink()
         with Server(path, ONE):
             until(lambda: heard(found))
-
-
-def test_a_silent_util_linux_daemon_is_waited_for_once(path: Path, asks: Makes) -> None:
-    """What was asked in its dialect is the probe as well; its late answer ends the silence."""
-    silence = Silence()
-    with Held(path, util_linux) as held:
-        found = asks(silence)
-        held.awake.set()
-        assert heard(found)
-        asked = held.connections
-        held.awake.clear()
-        silence.until = SYSTEM_CLOCK.elapsed() + TEN_MINUTES
-        assert [heard(found) for _ in range(3)] == [False] * 3
-        held.awake.set()
-        until(lambda: held.connections > asked)
-        assert held.connections == asked + 1
-        until(lambda: heard(found))
 
 
 def test_a_look_that_is_broken_off_anywhere_leaves_the_connection_sound(

@@ -63,14 +63,6 @@ def test_a_life_is_over_in_a_forks_child(fork: Callable[[], int]) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("fork", [os.fork, raw_fork])
-def test_a_child_has_a_life_of_its_own(fork: Callable[[], int]) -> None:
-    mine = current()
-    assert in_child(fork, lambda: mine is not current() is current() and not current().over)
-    assert current() is mine
-
-
-@pytest.mark.process
 def test_python_ends_a_life_where_an_older_kernel_does_not(unwiped: Life) -> None:
     """Forks by C are not noticed there."""
     assert in_child(os.fork, lambda: unwiped.over and not current().over)
@@ -144,14 +136,6 @@ def test_the_hook_of_aws_lambda_is_registered_with_the_import(
     assert output(sys.executable, "-c", PROGRAM, env={**os.environ, **known}).split() == told
 
 
-def test_a_clone_that_the_page_tells_of_ends_the_life(lanes: Lanes) -> None:
-    mine = Life()
-    mine.passed(lanes.page)
-    before = mine.over
-    lanes.renew()
-    assert (before, mine.over) == (False, True)
-
-
 def test_a_cutter_of_a_life_that_a_clone_has_ended_makes_no_id(lanes: Lanes) -> None:
     """It looks at one word of its life alone, and may have had a block since the clone."""
     mine = current()
@@ -219,24 +203,6 @@ def test_no_block_is_used_in_the_next_life(
 
 @ENDS
 @EACH_IMPLEMENTATION
-def test_no_lease_is_used_in_the_next_life(
-    end: Callable[[Lanes], None], world: World, time: Time
-) -> None:
-    with world.server() as server, Client(world.path, fallback=False, _clock=time) as client:
-        draw = client.factory("v7")
-        for lives in range(1, 4):
-            while server.asked < lives:
-                time.move(0.2)
-                draw()
-            for _ in range(10):
-                time.move(0.2)
-                draw()
-            assert server.asked == lives
-            end(world.lanes)
-
-
-@ENDS
-@EACH_IMPLEMENTATION
 def test_the_fallback_of_the_next_life_has_another_node(
     end: Callable[[Lanes], None], lanes: Lanes
 ) -> None:
@@ -248,21 +214,6 @@ def test_the_fallback_of_the_next_life_has_another_node(
     after = client.uuid1()
     assert after.node != before.node
     assert client.uuid1().node == after.node
-
-
-@ENDS
-@EACH_IMPLEMENTATION
-def test_no_v4_that_waits_is_used_in_the_next_life(
-    end: Callable[[Lanes], None], lanes: Lanes
-) -> None:
-    current().passed(lanes.page)
-    client = Client(socket="/nowhere/s")
-    client.make("v4", 1)
-    cutter = client._channels.cutter("v4")
-    assert cutter is not None
-    assert all(cutter.one("v4", "text") for _ in range(40))
-    end(lanes)
-    assert cutter.one("v4", "text") is None
 
 
 @ENDS

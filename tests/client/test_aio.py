@@ -17,7 +17,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tests.client.fakes import START, Held, Server, Time, grants
+from tests.client.fakes import START, Held, Server, grants
 from tests.client.lanes import Clock, World
 from tests.kinds import KINDS, TIMED, apart
 from tests.rig import Daemon
@@ -435,15 +435,3 @@ def test_without_anyio_the_error_says_what_to_install() -> None:
     )
     line = "uuidd_client.aio needs the package anyio; install it with pip install 'uuidd[async]'\n"
     assert output(sys.executable, "-c", code) == line
-
-
-@in_each_loop
-async def test_ids_made_without_the_daemon_are_told_to_it_once(path: Path, time: Time) -> None:
-    async with AsyncClient(Client(path, max_age=0, _clock=time)) as ids:
-        await ids.make("v1", 5)
-        await ids.ulid()
-        time.move(1)
-        with Server(path, grants()) as server:
-            for _ in range(3):
-                await ids.uuid1()
-    assert server.fallback_ids == [6]

@@ -93,21 +93,11 @@ def test_the_extra_for_benchmarks_has_what_they_need() -> None:
     assert bench == {*making.DISTRIBUTIONS.values()}
 
 
-def test_a_record_is_written_as_it_is_read() -> None:
-    text = record.FILE.read_text()
-    assert record.dump(record.load(text)) == text
-
-
 def test_the_short_table_has_the_lowest_ratio_of_all_runs() -> None:
     """A reader's machine may be the slow one."""
     rows = [Row(ours, "", [3.0], theirs, [2.0], [1.6, 0.76, 1.7]) for ours, theirs in quote.SHORT]
     figures = quote.shortest(Record("2 cores", "Linux", {}, rows))
     assert f"| {OURS} | {THEIRS} | 0.76 |" in figures
-
-
-def test_a_readme_without_a_place_for_figures_is_refused() -> None:
-    with pytest.raises(ValueError, match="no lines"):
-        quote.replaced("# uuidd\n", "")
 
 
 def test_a_ratio_says_how_many_times_as_fast_ours_is() -> None:

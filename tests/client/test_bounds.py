@@ -62,11 +62,6 @@ def in_unit(kind: str, tick: int) -> int:
 
 
 @pytest.mark.parametrize("kind", BOUNDED_KINDS)
-def test_a_bound_is_all_zeros_or_all_ones_after_the_time(kind: str) -> None:
-    assert [*bounds(kind, TIME)] == extremes(kind, TICK)
-
-
-@pytest.mark.parametrize("kind", BOUNDED_KINDS)
 @given(tick=TICKS, unit=st.sampled_from([None, *UNITS]))
 def test_only_the_ids_of_a_unit_are_within_its_bounds(
     kind: str, tick: int, unit: str | None

@@ -96,14 +96,6 @@ def test_an_integer_has_the_unit_that_the_document_says(kind: str) -> None:
     assert bounds(kind, number) == bounds(kind, TIME)
 
 
-@pytest.mark.parametrize(
-    ("kind", "unit"), [("v6", "tick"), ("cassandra", "tick"), ("ksuid", "s"), ("v7", "ms")]
-)
-def test_the_unit_is_the_kinds_own_unless_it_is_given(kind: str, unit: str) -> None:
-    assert bounds(kind, TIME) == bounds(kind, TIME, unit=unit)
-    assert span(kind, TIME).unit == unit
-
-
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "v7",

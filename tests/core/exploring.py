@@ -19,7 +19,7 @@ from unittest.mock import patch
 from tests.core.disk import Disk
 from tests.judge import Repeated
 from uuidd.core.timeline.ring import Ring
-from uuidd.core.timeline.state import Horizon, Node, State
+from uuidd.core.timeline.state import Horizon, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
 
@@ -242,10 +242,9 @@ def _thaw(kept: bytes) -> Host:
     return host
 
 
-def _reduced(value: State | Node) -> tuple[type, tuple[object, ...]]:
+def _reduced(value: State) -> tuple[type, tuple[object, ...]]:
     return type(value), tuple(getattr(value, field.name) for field in fields(value))
 
 
-# This takes a third of the time that dataclasses with slots take by themselves.
+# This takes a third of the time that a dataclass with slots takes by itself.
 copyreg.pickle(State, _reduced)
-copyreg.pickle(Node, _reduced)

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,25 @@ def test_kill_refuses_a_path_that_it_may_not_examine(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "stat", failing(errno.EACCES))
     line = "error calling uuidd daemon at /root/s: Permission denied"
     assert refusal(asking.kill, Path("/root/s")) == line
+
+
+def test_a_socket_that_a_crash_left_behind_has_no_daemon_to_kill(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(os.fspath(path))
+    assert asking.kill(path) is None
+
+
+def test_a_daemon_that_hangs_is_refused_with_a_way_out(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "PATIENCE", 0.01)
+    with socket.socket(socket.AF_UNIX) as hanging:
+        hanging.bind(os.fspath(path))
+        hanging.listen()
+        assert refusal(asking.kill, path) == (
+            f"error calling uuidd daemon at {path}: timed out;"
+            " if it hangs, restart its service, or end the process of its pid file"
+        )
 
 
 def test_a_path_that_is_too_long_is_refused_with_its_limit() -> None:

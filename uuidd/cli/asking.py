@@ -64,7 +64,13 @@ def kill(path: Path) -> int | None:
         return None
     except OSError as error:
         raise _unanswered(path, error) from error
-    text, maker_pid, maker = _asked(path, Op.GETPID)
+    try:
+        text, maker_pid, maker = _asked(path, Op.GETPID)
+    except Refused as refused:
+        if isinstance(refused.__cause__, ConnectionRefusedError):
+            # A daemon that crashed leaves its socket behind.
+            return None
+        raise
     text = text.rstrip(b"\0")
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
     if pid < 2:
@@ -156,6 +162,8 @@ def _unanswered(path: Path, error: OSError) -> Refused:
     # Python refuses such a path itself, and does not say what is allowed.
     long = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
     cause = long if size > MOST_PATH_BYTES else error.strerror or error
+    if isinstance(error, TimeoutError):
+        cause = "timed out; if it hangs, restart its service, or end the process of its pid file"
     return Refused(f"error calling uuidd daemon at {path}: {cause}")
 
 

@@ -22,7 +22,7 @@ from uuidd.server import acceptor, admission, client, events, poller
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
 
 OPENED = [
-    ("no state", 0, "INFO", "there was no state, so a new one was made"),
+    ("no state", 0, "INFO", "a new state was made"),
     (
         *("UTC stepped back", 35_000_000, "WARNING"),
         "the clock sequence was changed, because UTC is 3.500 s behind the last id",
@@ -96,7 +96,7 @@ def test_a_step_back_tells_how_many_leases_it_ended(log: pytest.LogCaptureFixtur
 def test_a_first_start_puzzles_nobody() -> None:
     with Daemon() as daemon:
         begun, *root, started = daemon.lines
-        assert begun.startswith("uuidd: INFO: there was no state, so a new one was made: clock_seq")
+        assert begun.startswith("uuidd: INFO: a new state was made: clock_seq")
         assert all("running as root" in line for line in root)
         assert f"socket={daemon.socket} state={daemon.state} node=0x" in started
         assert "None" not in "".join(daemon.lines)

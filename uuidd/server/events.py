@@ -134,7 +134,7 @@ def libuuid_mark(path: Path, ahead: int, *, used: bool) -> None:
 
 
 _OPENINGS = {
-    "no state": (logging.INFO, "there was no state, so a new one was made"),
+    "no state": (logging.INFO, "a new state was made"),
     "node changed": (logging.WARNING, "the node and the clock sequence were changed"),
     "the machine was cloned": (
         logging.INFO,

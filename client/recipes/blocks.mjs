@@ -131,6 +131,11 @@ function v7(block, k) {
   return uuid((BigInt(ms) << 16n) | (tick >> 2n), ((tick & 3n) << 60n) | random, 7);
 }
 
+process.on("uncaughtException", (error) => {
+  console.error(error.message);
+  process.exit(1);
+});
+
 const daemon = new Daemon();
 const [what = "1", ...params] = process.argv.slice(2);
 const isNumber = (word) => /^\d+$/.test(word);

@@ -116,6 +116,21 @@ def test_every_result_can_be_read_in_javascript() -> None:
             assert status[name] == expected[name]
 
 
+@pytest.mark.process
+def test_a_wrong_call_in_javascript_is_one_line() -> None:
+    node = need("node")
+    with Daemon() as daemon:
+        ran = subprocess.run(
+            [node, EXAMPLE, "made"],
+            env={**os.environ, "UUIDD_SOCKET": str(daemon.socket)},
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+        )
+    assert ran.returncode == 1
+    assert re.fullmatch("unknown_method: no method is called 'made'; .*\n", ran.stderr)
+
+
 def shape(told: Any) -> Any:
     """Return the names in a status and the types of their values; JSON has one for numbers."""
     if isinstance(told, dict):

@@ -71,8 +71,20 @@ def test_each_name_in_the_status_is_explained(status: dict[str, Any]) -> None:
 def test_each_line_of_the_screen_is_explained(status: dict[str, Any]) -> None:
     rows = re.findall(r"^\| ([a-z ,]+) \|", text("uuidd/status.md"), flags=re.MULTILINE)
     told = {label for row in rows for label in row.split(", ")}
+    assert _lines_of_the_screen(status) - told == set()
+
+
+def test_each_line_of_the_screen_is_in_the_man_page(status: dict[str, Any]) -> None:
+    page = text("tests/packaging/uuidctl.1.inc").partition("[STATUS SCREEN]")[2]
+    rows = re.findall(r"^\.TP\n\.BR? (.+)", page, flags=re.MULTILINE)
+    told = {label for row in rows for label in row.split(' ", " ')}
+    # The first line is about the daemon itself.
+    assert _lines_of_the_screen(status) - told == {"uuidd"}
+
+
+def _lines_of_the_screen(status: dict[str, Any]) -> set[str]:
     drawn = panel.draw(status, 0.0, width=80, coloured=False)
-    assert {label for line in drawn.splitlines() if (label := line[:12].strip())} - told == set()
+    return {label for line in drawn.splitlines() if (label := line[:12].strip())}
 
 
 def test_each_alert_names_its_section_of_the_runbooks() -> None:

@@ -17,6 +17,7 @@ DOCUMENTS = (
     "systemd/clones.md",
     "systemd/runbooks.md",
     "uuidd/README.md",
+    "uuidd/decisions.md",
     "uuidd/status.md",
     "uuidd/protocol.md",
     ".github/CONTRIBUTING.md",

@@ -36,9 +36,12 @@ def _described(title: str, pattern: str, example: str) -> Any:
 
 
 def _from_digits(value: object) -> object:
-    """Return the int that a text of digits shows, and any other value as it is."""
-    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
-    return int(value) if digits else value  # type: ignore[call-overload]  # it is a str
+    """Return the int that a text of digits shows, and what is no text as it is."""
+    if not isinstance(value, str):
+        return value
+    if value.isascii() and value.isdigit() and len(value) < 20:
+        return int(value)
+    raise ValueError("a Snowflake is an integer, as text 1 to 19 decimal digits")
 
 
 Ulid = Annotated[

@@ -76,3 +76,10 @@ def test_a_snowflake_has_63_bits() -> None:
     assert adapter.dump_json((1 << 63) - 1) == b'"9223372036854775807"'
     with pytest.raises(ValidationError):
         adapter.validate_python(1 << 63)
+
+
+@pytest.mark.parametrize("wrong", ["-5", "1" * 20, ""])
+def test_a_text_that_is_no_snowflake_is_refused_with_the_rule(wrong: str) -> None:
+    """Pydantic would say of "-5" that it must be an integer, which it is."""
+    with pytest.raises(ValidationError, match="as text 1 to 19 decimal digits"):
+        TypeAdapter(Snowflake).validate_python(wrong)

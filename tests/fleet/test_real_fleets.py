@@ -165,6 +165,27 @@ def test_without_a_majority_nothing_is_confirmed(engine: Server, tmp_path: Path)
     trio.run(write)
 
 
+@pytest.mark.parametrize("engine", real(), indirect=True)
+def test_an_engine_that_was_started_again_between_two_questions_is_not_away(
+    engine: Server, tmp_path: Path
+) -> None:
+    """There are minutes between them, in which nothing has to notice."""
+    fleet = Fleet(engine, tmp_path)
+
+    async def ask() -> None:
+        async with fleet.connect() as registers:
+            meta = await registers.meta()
+            nodes = list(engine.running)
+            for node in nodes:
+                engine.power_cut(node)
+            for node in nodes:
+                engine.start(node)
+            await trio.to_thread.run_sync(until, engine.ready, STARTED_SECONDS)
+            assert await registers.meta() == meta
+
+    trio.run(ask)
+
+
 @pytest.mark.parametrize("engine", real("zookeeper"), indirect=True)
 def test_a_first_connection_may_take_longer_than_a_question(engine: Server, tmp_path: Path) -> None:
     """The next question goes on with it, and does not begin a new one."""

@@ -272,6 +272,19 @@ async def test_a_lost_answer_to_a_claim_is_found_in_the_register(engine: Engine)
         assert host.claim.until == register(engine, host).until
 
 
+async def test_a_number_is_another_hosts_that_took_it_before_a_lost_claim(engine: Engine) -> None:
+    """Nothing is written over the claim of a host that came first."""
+    engine.delaying = True
+    host = Host(engine, low=3, high=3)
+    async with host.running():
+        other = Record("f" * 16, NOW + 10**12, held=True, host="other")
+        engine.replace(3, other)
+        engine.delaying = False
+        await trio.sleep(10)
+        assert (host.number, host.keeper.standing.state) == (None, "full")
+        assert engine.kept[3].record == other
+
+
 async def test_a_lost_answer_to_a_renewal_does_not_move_the_fence(engine: Engine) -> None:
     """R3: the register may be ahead, and is confirmed by the next write."""
     host = Host(engine)

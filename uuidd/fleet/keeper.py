@@ -317,18 +317,10 @@ class Keeper:
             return
         if rules.is_forgotten(record, claim):
             self.standing.forgotten(number)
-        now, until = self._read().now, max(self._steady() + self._window, claim.until)
         if record is None or self._unconfirmed:
-            # The same one until it is confirmed, because an earlier write may still arrive.
-            token = attempt.token if attempt is not None else new_token()
-            self._attempt = replace(claim, token=token)
-            written, _ = rules.claimed(
-                record, token=token, until=until, holder=self._holder, now=now
-            )
-        else:
-            written = rules.renewed(record, until=until, now=now)
-        await self._ask(self._registers.write(number, written, found))
-        new = rules.confirmed(claim.namespace, number, written, claim.begin)
+            # The same token until it is confirmed, because an earlier write may still arrive.
+            claim = replace(claim, token=new_token() if attempt is None else attempt.token)
+        new = await self._write(claim, found)
         if self._fence.number is None:
             self.standing.resumed(new)
         self._use(new)
@@ -348,21 +340,21 @@ class Keeper:
 
     async def _new_claim(self, meta: Meta) -> Claim | None:
         """Return a new claim that a write has confirmed; None, a while later, if none is free."""
-        if (claim := await self._attempted()) is not None:
-            return claim
+        if (attempt := self._attempt) is not None:
+            found = await self._ask(self._registers.read(attempt.number))
+            if found is not None and rules.is_ours(found.record, attempt):
+                return await self._write(attempt, found)
+            self._attempt = None
         low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
         span = range(low, high + 1)
-        numbers = self._random.sample(span, len(span))
-        if by_hand := await self._by_hand(span):
-            if (claim := await self._claimed(meta, by_hand)) is not None:
-                return claim
-            raise Changed
-        if self.standing.state != "full":
+        numbers, had = self._random.sample(span, len(span)), self._fence.had
+        if had is None and self.standing.state != "full":
             guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
             if (claim := await self._claimed(meta, guesses)) is not None:
                 return claim
         registers = await self._ask(self._registers.all())
-        tried = rules.candidates(registers, numbers, steady=self._steady(), hold=self._hold)
+        steady = self._steady()
+        tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold, had=had)
         if (claim := await self._claimed(meta, tried[:TRIES])) is not None:
             return claim
         if tried:
@@ -373,44 +365,31 @@ class Keeper:
         await trio.sleep(self._random.uniform(*FULL_SECONDS) * max(1, len(registers) / FEW))
         return None
 
-    async def _by_hand(self, span: range) -> rules.Candidates:
-        """Return the number that this host was given by hand, if it is reserved or unused."""
-        number = self._fence.had
-        if number is None or number not in span:
-            return []
-        found = await self._ask(self._registers.read(number))
-        return [(number, found)] if found is None or found.record.reserved else []
-
-    async def _attempted(self) -> Claim | None:
-        """Return a claim whose write had no answer, once another write has confirmed it."""
-        attempt = self._attempt
-        if attempt is None:
-            return None
-        found = await self._ask(self._registers.read(attempt.number))
-        if found is None or not rules.is_ours(found.record, attempt):
-            self._attempt = None
-            return None
-        until = self._steady() + self._window
-        written = rules.renewed(found.record, until=until, now=self._read().now)
-        await self._ask(self._registers.write(attempt.number, written, found))
-        return rules.confirmed(attempt.namespace, attempt.number, written, attempt.begin)
-
     async def _claimed(self, meta: Meta, tried: rules.Candidates) -> Claim | None:
         """Claim the first number that is still as it was read, None if other hosts came first."""
         for number, found in tried:
-            written, begin = rules.claimed(
-                None if found is None else found.record,
-                token=new_token(),
-                until=self._steady() + self._window,
-                holder=self._holder,
-                now=self._read().now,
-            )
-            self._attempt = claim = rules.confirmed(meta.id, number, written, begin)
             with suppress(Changed):
-                await self._ask(self._registers.write(number, written, found))
-                return claim
+                return await self._write(Claim(meta.id, number, new_token(), 0, 0), found, new=True)
             self._attempt = None
         return None
+
+    async def _write(self, claim: Claim, found: Found | None, *, new: bool = False) -> Claim:
+        """Write *claim* for a window from now over what was *found*; return what is confirmed.
+
+        A *new* claim begins where the record before it ends. Until the answer, a claim whose token
+        the register has not had is an attempt.
+        """
+        record = None if found is None else found.record
+        now, until = self._read().now, max(self._steady() + self._window, claim.until)
+        if record is not None and rules.is_ours(record, claim):
+            written = rules.renewed(record, until=until, now=now)
+        else:
+            written, end = rules.claimed(
+                record, token=claim.token, until=until, holder=self._holder, now=now
+            )
+            self._attempt = claim = replace(claim, begin=end if new else claim.begin)
+        await self._ask(self._registers.write(claim.number, written, found))
+        return rules.confirmed(claim.namespace, claim.number, written, claim.begin)
 
     async def _take(self, claim: Claim) -> None:
         """Begin to use a number that was claimed, once a restart would go on with it."""

@@ -92,14 +92,22 @@ def is_forgotten(record: Record | None, claim: Claim) -> bool:
     return record is None or (record.claim == claim.token and record.until < claim.until)
 
 
-def candidates(registers: Listing, numbers: Sequence[int], *, steady: int, hold: int) -> Candidates:
+def candidates(
+    registers: Listing, numbers: Sequence[int], *, steady: int, hold: int, had: int | None = None
+) -> Candidates:
     """Return those of *numbers* that are free, in the order in which to try them.
+
+    It is *had* alone, which this host was given by hand, if that is reserved or nobody has had it.
 
     Those whose ticks a host may use at once come first: those that nobody has had, those that were
     let go, and those of silent hosts, each in the order of *numbers*, which should be random: if
     hosts that start together all tried the lowest one, all but one would have to try again. Those
     that the host would have to wait for come last, the shortest wait first.
     """
+    if had is not None and had in numbers:
+        own = registers.get(had)
+        if own is None or (isinstance(own, Found) and own.record.reserved):
+            return [(had, own)]
     ranked: list[tuple[tuple[int, int], int, Found | None]] = []
     for place, number in enumerate(numbers):
         found = registers.get(number)

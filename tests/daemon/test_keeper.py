@@ -285,6 +285,20 @@ async def test_a_number_is_another_hosts_that_took_it_before_a_lost_claim(engine
         assert engine.kept[3].record == other
 
 
+async def test_a_lost_answer_to_the_first_write_of_a_restart_is_found_in_the_register(
+    engine: Engine, claim: Claim
+) -> None:
+    """Its new token is in force, and a copy of the state is not what wrote it."""
+    engine.losing = True
+    host = Host(engine, claim=claim)
+    async with host.running():
+        token = engine.kept[17].record.claim
+        engine.losing = False
+        await trio.sleep(10)
+        assert (host.number, host.keeper.standing.state) == (17, "held")
+        assert host.claim.token == register(engine, host).claim == token != claim.token
+
+
 async def test_a_lost_answer_to_a_renewal_does_not_move_the_fence(engine: Engine) -> None:
     """R3: the register may be ahead, and is confirmed by the next write."""
     host = Host(engine)

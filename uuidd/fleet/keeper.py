@@ -310,7 +310,6 @@ class Keeper:
         if attempt is not None and rules.is_ours(record, attempt):
             # A lost answer: the new token is in force. Its until is confirmed by the next write.
             claim = attempt
-            self._attempt, self._unconfirmed = None, False
         elif record is not None and not rules.is_ours(record, claim):
             self.standing.fenced(claim, record, self._holder, copied=self._unconfirmed)
             self._lose()

@@ -55,22 +55,29 @@ def user(name: str) -> User:
     return User(name, found.pw_uid, found.pw_gid)
 
 
-def hand_over(folder: Path, to: User) -> None:
-    """Make *folder*, and the state in it, the property of a user if it belongs to root.
+def hand_over(folder: Path, to: User, *, looking: bool = False) -> bool:
+    """Give *folder*, and the state in it, to a user if it is root's; return whether it is given.
 
-    A folder that belongs to another user, that others can write to, or that holds more than a state
-    is not changed, and is refused later. Raises Refused if the change is refused.
+    If only *looking*, nothing is changed. A folder that belongs to another user, that others can
+    write to, or that holds more than a state is not given; if the store cannot use it, its error
+    says why. Raises Refused if the change is refused.
     """
-    fd = _given(folder, to)
-    if fd is None:
-        # If the store cannot use it, its error says why.
-        return
     try:
-        for name in _FILES:
-            with contextlib.suppress(FileNotFoundError):
-                if os.stat(name, dir_fd=fd, follow_symlinks=False).st_uid == 0:
+        with acting_as(to):
+            folder.stat()
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        names = [name for name in os.listdir(fd) if name in _FILES]
+        found = {name: os.stat(name, dir_fd=fd, follow_symlinks=False) for name in names}
+        given = _is_roots(fd) and all(each.st_mode & 0o600 == 0o600 for each in found.values())
+        if given and not looking:
+            for name, each in found.items():
+                if each.st_uid == 0:
                     os.chown(name, to.uid, to.gid, dir_fd=fd, follow_symlinks=False)
-        os.fchown(fd, to.uid, to.gid)
+            os.fchown(fd, to.uid, to.gid)
+        return given
     except OSError as error:
         raise Refused(
             f"the state folder {folder} cannot be given to {to.name}: {error.strerror}"
@@ -79,38 +86,14 @@ def hand_over(folder: Path, to: User) -> None:
         os.close(fd)
 
 
-def is_handed_over(folder: Path, to: User) -> bool:
-    """Whether ``hand_over`` would change the folder's owner, after which *to* can use it."""
-    fd = _given(folder, to)
-    if fd is not None:
-        os.close(fd)
-    return fd is not None
-
-
-def _given(folder: Path, to: User) -> int | None:
-    """Return a descriptor of *folder* if it is handed over to a user, who can then use it."""
-    try:
-        with acting_as(to):
-            folder.stat()
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
+def _is_roots(fd: int) -> bool:
+    """Whether root, as which this process runs, has a folder alone, with a state in it at most."""
     found = os.fstat(fd)
-    is_roots = found.st_uid == 0 and found.st_mode & 0o722 == 0o700 and os.geteuid() == 0
-    if is_roots and not os.statvfs(fd).f_flag & os.ST_RDONLY and _holds_a_state_at_most(fd):
-        return fd
-    os.close(fd)
-    return None
-
-
-def _holds_a_state_at_most(fd: int) -> bool:
+    if found.st_uid or os.geteuid() or found.st_mode & 0o722 != 0o700:
+        return False
     # If there is more in it, the folder has another use: /var/lib, say, by a slip.
-    names = os.listdir(fd)
-    return all(re.fullmatch(_OURS, name) for name in names) and all(
-        os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode & 0o600 == 0o600
-        for name in _FILES
-        if name in names
-    )
+    is_states = all(re.fullmatch(_OURS, name) for name in os.listdir(fd))
+    return is_states and not os.statvfs(fd).f_flag & os.ST_RDONLY
 
 
 def owner(folder: Path) -> User | None:

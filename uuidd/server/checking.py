@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uuidd.clock import Clock
 from uuidd.node import choose
-from uuidd.privileges import acting_as, is_handed_over
+from uuidd.privileges import acting_as, hand_over
 from uuidd.refused import Refused
 from uuidd.server.listeners import check_listener
 from uuidd.server.pidfile import check_pid_file
@@ -71,7 +71,7 @@ def _check_state(settings: Settings) -> None:
     folder, user = settings.state, settings.user
     uid = os.geteuid() if user is None else user.uid
     # What root will hand over to the user is examined as root.
-    with acting_as(None if user and is_handed_over(folder, user) else user):
+    with acting_as(None if user and hand_over(folder, user, looking=True) else user):
         try:
             state = check_store(folder, machine_hash(), uid)
         except UnusableError as error:

@@ -474,6 +474,30 @@ async def test_the_status_has_the_time_from_a_question_to_its_answer(engine: Eng
     assert standing.status(None, fenced=False)["round_trip_seconds"] == 0.001235
 
 
+async def test_the_status_has_the_span_of_the_claim_and_the_age_of_its_renewal(
+    engine: Engine,
+) -> None:
+    host = Host(engine)
+    await trio.sleep(5)
+    async with host.running():
+        status, claim = host.keeper.status(), host.claim
+        assert (status["begin"], status["until"]) == (claim.begin, claim.until)
+        assert (status["until_in"], status["renewed_age"]) == (WINDOW - 1, 1)
+        host.inside.timelines.fence.close()
+        status = host.keeper.status()
+        assert [status[name] for name in ("begin", "until", "until_in")] == [None] * 3
+
+
+async def test_raising_asks_one_question_for_each_number(engine: Engine) -> None:
+    """A large fleet is not to wait for it."""
+    for number in range(META.high + 1):
+        engine.replace(number, Record("c" * 16, 5, held=False))
+    administrator = Administrator(engine, Holder("admin"), NOW)
+    assert (await administrator.raise_all(0, cut_off=False))[0] == META.high + 1
+    # And those for the namespace and for all registers.
+    assert engine.questions == META.high + 1 + 2
+
+
 async def test_a_host_that_the_backup_knows_keeps_its_number_through_raising(
     engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:

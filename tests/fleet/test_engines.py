@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
+from stat import S_ISDIR
 from uuid import uuid4
 
 import pytest
@@ -128,6 +130,20 @@ def test_no_write_makes_the_folder_of_a_namespace_again(tmp_path: Path) -> None:
     """It is gone with all its numbers, which begin anew."""
     with pytest.raises(Changed):
         Folder().put(f"{tmp_path}/gone/7", b"value", None, (f"{tmp_path}/meta", b"meta"))
+
+
+def test_a_write_is_on_the_disk_before_it_is_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new file before it replaces the old one, and then the folder, which has its name."""
+    synced = []
+
+    def fsync(fd: int) -> None:
+        synced.append((S_ISDIR(os.fstat(fd).st_mode), (tmp_path / "7").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Folder().put(f"{tmp_path}/7", b"value", None, None)
+    assert synced == [(False, False), (True, True)]
 
 
 def test_a_folder_that_is_not_there_has_no_keys(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet.address import Address, Fleet, parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed
 from uuidd.fleet.keeper import Keeper
-from uuidd.fleet.record import Found, Holder, Meta, Record
+from uuidd.fleet.record import Holder, Meta, Record
 from uuidd.fleet.registers import Registers
 from uuidd.server.assembly import timelines_from
 from uuidd.server.settings import Settings
@@ -46,14 +46,14 @@ class Engine(Registers):
     """
 
     found: Meta | None = META
-    kept: dict[int, Found] = field(default_factory=dict)
+    kept: dict[int, Record] = field(default_factory=dict)
     slow: float = 0.0
     away: str = ""
     hanging: bool = False
     broken: Exception | None = None
     losing: bool = False
     delaying: bool = False
-    late: list[tuple[int, Record, Found | None]] = field(default_factory=list)
+    late: list[tuple[int, Record, Record | None]] = field(default_factory=list)
     questions: int = 0
     looks: int = 0
     writes: int = 0
@@ -80,24 +80,24 @@ class Engine(Registers):
         await self._asked()
         return self.found
 
-    async def all(self) -> Mapping[int, Found | str]:
+    async def all(self) -> Mapping[int, Record | str]:
         """See ``Registers``."""
         await self._asked()
         self.looks += 1
         return dict(self.kept)
 
-    async def read(self, number: int) -> Found | None:
+    async def read(self, number: int) -> Record | None:
         """See ``Registers``."""
         await self._asked()
         return self.kept.get(number)
 
-    async def write(self, number: int, record: Record, found: Found | None) -> None:
+    async def write(self, number: int, record: Record, found: Record | None) -> None:
         """See ``Registers``."""
         if self.delaying:
             self.late.append((number, record, found))
             raise Away("no answer")
         await self._asked()
-        if self.kept.get(number) != found:
+        if self.kept.get(number) is not found:
             raise Changed
         self.replace(number, record)
         if self.losing:
@@ -106,11 +106,12 @@ class Engine(Registers):
     def replace(self, number: int, record: Record) -> None:
         """Do a write."""
         self.writes += 1
-        self.kept[number] = Found(record, self.writes)
+        # Another object, also if it is equal: what was read before is not what is there now.
+        self.kept[number] = replace(record)
 
     def change(self, number: int, **fields: Any) -> None:
         """Change some fields of a register, as another host does."""
-        self.replace(number, replace(self.kept[number].record, **fields))
+        self.replace(number, replace(self.kept[number], **fields))
 
     def let_go(self, number: int) -> None:
         """Let a number go, as its holder does, which has used little of it."""

@@ -17,7 +17,7 @@ from uuidd.core.ids.nodes import MULTICAST
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire import rpc
 from uuidd.core.wire.methods import RefusedError
-from uuidd.fleet.record import Found, Record
+from uuidd.fleet.record import Record
 from uuidd.server.clones import SPAN
 from uuidd.server.entropy import READ_AHEAD, of_this_moment
 from uuidd.server.saver import FIRST_REACH
@@ -241,7 +241,7 @@ class Slow(Engine):
         self.holds = False
         self.wrote, self.answering = trio.Event(), trio.Event()
 
-    async def write(self, number: int, record: Record, found: Found | None) -> None:
+    async def write(self, number: int, record: Record, found: Record | None) -> None:
         """See ``Registers``."""
         await super().write(number, record, found)
         if self.holds:

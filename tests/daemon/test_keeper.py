@@ -20,7 +20,7 @@ from uuidd.core.wire.methods import RefusedError
 from uuidd.fleet.administering import Administrator
 from uuidd.fleet.fences import begin_fence, static_status
 from uuidd.fleet.keeper import FULL_SECONDS, GUESSES, RESUME_SECONDS, SAVE_SECONDS, SPREAD, TRIES
-from uuidd.fleet.record import Found, Holder, Meta, Record
+from uuidd.fleet.record import Holder, Meta, Record
 from uuidd.server.trust import Quality
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
@@ -47,7 +47,7 @@ def claim(engine: Engine) -> Claim:
 
 
 def register(engine: Engine, host: Host) -> Record:
-    return engine.kept[host.claim.number].record
+    return engine.kept[host.claim.number]
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -108,7 +108,7 @@ async def test_a_stop_before_the_claim_is_saved_lets_the_number_go(engine: Engin
     async with host.running():
         await host.stop()
         (found,) = engine.kept.values()
-        assert not found.record.held
+        assert not found.held
 
 
 FAILS = GUESSES + TRIES
@@ -117,7 +117,7 @@ FAILS = GUESSES + TRIES
 class Outrun(Engine):
     """An engine at which others are faster at the first FAILS numbers that a host tries."""
 
-    async def write(self, number: int, record: Record, found: Found | None) -> None:
+    async def write(self, number: int, record: Record, found: Record | None) -> None:
         """See ``Registers``."""
         if len(self.kept) < FAILS:
             self.replace(number, replace(record, claim="f" * 16, host=f"other{number}"))
@@ -282,7 +282,7 @@ async def test_a_number_is_another_hosts_that_took_it_before_a_lost_claim(engine
         engine.delaying = False
         await trio.sleep(10)
         assert (host.number, host.keeper.standing.state) == (None, "full")
-        assert engine.kept[3].record == other
+        assert engine.kept[3] == other
 
 
 async def test_a_lost_answer_to_the_first_write_of_a_restart_is_found_in_the_register(
@@ -292,7 +292,7 @@ async def test_a_lost_answer_to_the_first_write_of_a_restart_is_found_in_the_reg
     engine.losing = True
     host = Host(engine, claim=claim)
     async with host.running():
-        token = engine.kept[17].record.claim
+        token = engine.kept[17].claim
         engine.losing = False
         await trio.sleep(10)
         assert (host.number, host.keeper.standing.state) == (17, "held")
@@ -377,10 +377,10 @@ async def test_a_host_takes_over_the_reserved_number_that_it_had_by_hand(engine:
 class Touched(Engine):
     """An engine at which an administrator writes a register right before its first claim."""
 
-    async def write(self, number: int, record: Record, found: Found | None) -> None:
+    async def write(self, number: int, record: Record, found: Record | None) -> None:
         """See ``Registers``."""
         if self.writes == 1:
-            self.replace(number, self.kept[number].record)
+            self.replace(number, self.kept[number])
         await super().write(number, record, found)
 
 
@@ -523,7 +523,7 @@ def forget_registers(engine: Engine) -> None:
 def forget_renewals(engine: Engine) -> None:
     """Restore a backup in which the time of each host ends a while earlier."""
     for number, found in engine.kept.items():
-        engine.change(number, until=found.record.until - 10**9)
+        engine.change(number, until=found.until - 10**9)
 
 
 def has_namespace(meta: Meta | None) -> Callable[[Engine], None]:

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from tests.daemon.fleet import HOLD, NOW, WINDOW, Engine, Host
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.fleet.keeper import FEW, FULL_SECONDS
-from uuidd.fleet.record import Found, Record
+from uuidd.fleet.record import Record
 from uuidd.fleet.rules import FAR, candidates, next_due
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
@@ -36,7 +36,7 @@ async def host(engine: Engine, autojump_clock: MockClock) -> Host:
 def renew(engine: Engine) -> None:
     """Lengthen all claims by a window."""
     for number, found in engine.kept.items():
-        engine.change(number, until=found.record.until + WINDOW * TICKS_PER_SECOND)
+        engine.change(number, until=found.until + WINDOW * TICKS_PER_SECOND)
 
 
 async def test_the_refusal_says_which_number_is_next_and_when(host: Host) -> None:
@@ -49,13 +49,13 @@ async def test_the_refusal_says_which_number_is_next_and_when(host: Host) -> Non
         assert host.inside.timelines.fence.why == f"{why}; all other kinds go on"
 
 
-def found(until: int, *, held: bool = False, reserved: bool = False) -> Found:
+def found(until: int, *, held: bool = False, reserved: bool = False) -> Record:
     """Return a register as it was read."""
-    return Found(Record("0" * 16, until, held=held, reserved=reserved), "1")
+    return Record("0" * 16, until, held=held, reserved=reserved)
 
 
 def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
-    registers: dict[int, Found | str] = {3: "garbage", 4: found(5, reserved=True)}
+    registers: dict[int, Record | str] = {3: "garbage", 4: found(5, reserved=True)}
     registers |= {5: found(9, held=True), 6: found(8, held=True)}
     due = next_due(registers, [2, 3, 4, 5, 6], hold=0)
     assert due is not None
@@ -64,13 +64,13 @@ def test_a_number_that_is_kept_free_or_cannot_be_read_is_never_next() -> None:
 
 def test_only_numbers_that_can_be_read_and_begin_soon_are_tried() -> None:
     """One whose ticks begin a minute ahead was used by a wrong clock."""
-    registers: dict[int, Found | str] = {3: "garbage", 4: found(FAR + 6), 5: found(5)}
+    registers: dict[int, Record | str] = {3: "garbage", 4: found(FAR + 6), 5: found(5)}
     assert candidates(registers, [3, 4, 5], steady=5, hold=0) == [(5, found(5))]
 
 
 def test_numbers_that_nobody_has_had_are_tried_first() -> None:
     """Then those that were let go, those of silent hosts, and one that begins ahead."""
-    registers: dict[int, Found | str] = {3: found(6), 4: found(1, held=True), 5: found(5)}
+    registers: dict[int, Record | str] = {3: found(6), 4: found(1, held=True), 5: found(5)}
     tried = candidates(registers, [3, 4, 5, 6], steady=5, hold=0)
     assert [number for number, _ in tried] == [6, 5, 4, 3]
 

@@ -164,14 +164,14 @@ async def steal(fleet: Fleet, dice: random.Random, seen: Seen) -> None:
                 found = await registers.read(number)
                 if found is None:
                     continue
-                begin, now = found.record.until, UNIX_EPOCH + time.time_ns() // 100
+                begin, now = found.until, UNIX_EPOCH + time.time_ns() // 100
                 until = max(begin, now) + int(dice.uniform(0.1, 1) * TICKS_PER_SECOND)
                 claim = Record(secrets.token_hex(8), until, held=True, host="thief")
                 await registers.write(number, claim, found)
                 seen.use(number, begin, until, "thief")
                 seen.counts["stolen"] += 1
                 found = await registers.read(number)
-                if found is not None and found.record == claim and dice.random() < 0.8:
+                if found is not None and found == claim and dice.random() < 0.8:
                     await registers.write(number, replace(claim, held=False), found)
 
 

@@ -51,7 +51,7 @@ class Fleet:
                 await engine.meta()
                 found = await engine.read(number)
                 assert found is not None
-                taken = replace(found.record, claim="0" * 16, host="thief")
+                taken = replace(found, claim="0" * 16, host="thief")
                 await engine.write(number, taken, found)
 
         trio.run(write)

@@ -170,7 +170,7 @@ class World:
 def _deliver(engine: Engine) -> None:
     """Do what was delayed, if the register is as its writer has read it."""
     for number, record, found in engine.late:
-        if engine.kept.get(number) == found:
+        if engine.kept.get(number) is found:
             engine.replace(number, record)
     engine.late.clear()
 

@@ -16,7 +16,7 @@ import trio
 from uuidd.cli import listing, main
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.fleet.address import parse
-from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.record import Meta, Record
 from uuidd.fleet.registers import connect
 
 FAR = UNIX_EPOCH + 100 * 365 * 86400 * TICKS_PER_SECOND
@@ -60,13 +60,13 @@ class Fleet:
         """Return a register."""
         found = trio.run(self._register, number, None)
         assert found is not None
-        return found.record
+        return found
 
     def write(self, number: int, record: Record) -> None:
         """Write a register, as a host does."""
         trio.run(self._register, number, record)
 
-    async def _register(self, number: int, record: Record | None) -> Found | None:
+    async def _register(self, number: int, record: Record | None) -> Record | None:
         async with connect(parse(self.url)) as registers:
             await registers.meta()
             found = await registers.read(number)

@@ -16,7 +16,7 @@ import trio
 from tests.fleet.servers import Server
 from uuidd.fleet.engines import Away, Changed
 from uuidd.fleet.engines.folder import Folder
-from uuidd.fleet.record import Found, Meta, Record
+from uuidd.fleet.record import Meta, Record
 from uuidd.fleet.registers import Registers, connect
 
 META = Meta("0123456789abcdef", 1288834974657)
@@ -49,14 +49,14 @@ async def other(one: Registers, connected: Connected) -> AsyncIterator[Registers
         yield other
 
 
-async def read(registers: Registers, number: int = 17) -> Found:
+async def read(registers: Registers, number: int = 17) -> Record:
     """Return a register that is there."""
     found = await registers.read(number)
     assert found is not None
     return found
 
 
-async def written(registers: Registers, record: Record, found: Found | None = None) -> Found:
+async def written(registers: Registers, record: Record, found: Record | None = None) -> Record:
     """Write a register, and return it."""
     await registers.write(17, record, found)
     return await read(registers)
@@ -77,7 +77,7 @@ async def test_a_namespace_is_made_once_with_its_first_registers(connected: Conn
 
 async def test_a_register_is_read_as_it_was_written(one: Registers, other: Registers) -> None:
     await one.write(17, RECORD, None)
-    assert (await read(other)).record == RECORD
+    assert await read(other) == RECORD
     assert await other.read(18) is None
     assert set(await other.all()) == {17}
 
@@ -93,7 +93,7 @@ async def test_a_register_is_replaced_as_it_was_read(one: Registers) -> None:
         with pytest.raises(Changed):
             await one.write(17, replace(RECORD, until=141), old)
     await one.write(17, replace(RECORD, until=142), third)
-    assert (await read(one)).record.until == 142
+    assert (await read(one)).until == 142
 
 
 async def test_of_many_writers_one_wins(one: Registers, connected: Connected) -> None:
@@ -112,7 +112,7 @@ async def test_of_many_writers_one_wins(one: Registers, connected: Connected) ->
     async with trio.open_nursery() as nursery:
         for digit in "01234567":
             nursery.start_soon(write, digit * 16)
-    assert [(await read(one)).record.claim] == won
+    assert [(await read(one)).claim] == won
 
 
 async def test_all_registers_are_read_at_once(one: Registers) -> None:
@@ -121,8 +121,8 @@ async def test_all_registers_are_read_at_once(one: Registers) -> None:
     found = await one.all()
     assert sorted(found) == [3, 1023]
     last = found[1023]
-    assert isinstance(last, Found)
-    assert last.record.until == 150
+    assert isinstance(last, Record)
+    assert last.until == 150
     await one.write(1023, RECORD, last)
 
 

@@ -20,7 +20,7 @@ import trio.testing
 
 from tests.tools import kept_port
 from uuidd.fleet.address import parse
-from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Version, opened
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Entry, opened
 from uuidd.fleet.engines.folder import Folder
 from uuidd.fleet.record import Meta, Record, UnreadableError, register_name
 from uuidd.fleet.registers import Registers, connect
@@ -212,10 +212,10 @@ async def test_garbage_in_the_namespace_is_named() -> None:
             await engine.meta()
 
 
-async def put(hosts: str, version: Version = None) -> None:
-    """Write to etcd: a value in place of that *version*, while another key has a value."""
+async def put(hosts: str, old: Entry | None = None) -> None:
+    """Write to etcd: a value in place of the *old* one, while another key has a value."""
     engine = opened(parse(f"etcd://{hosts}/uuidd"))
-    await trio.to_thread.run_sync(engine.put, "/k", b"new", version, ("/meta", b"meta"))
+    await trio.to_thread.run_sync(engine.put, "/k", b"new", old, ("/meta", b"meta"))
 
 
 async def test_a_write_that_may_have_been_done_is_not_repeated() -> None:
@@ -245,7 +245,7 @@ async def test_a_write_to_etcd_names_what_it_replaces() -> None:
         await stream.send_all(head % len(body) + body)
 
     async with served(serve) as host:
-        await put(host, (5, b"before"))
+        await put(host, Entry(b"before", 5))
     guard, key, equal = sent(b"/meta"), sent(b"/k"), {"result": "EQUAL"}
     compare = [
         {**equal, "key": guard, "target": "VALUE", "value": sent(b"meta")},

@@ -22,7 +22,7 @@ from tests.rig import Daemon, ended, until
 from uuidd.cli import main
 from uuidd.fleet.address import parse
 from uuidd.fleet.engines import Away
-from uuidd.fleet.record import Found, Record
+from uuidd.fleet.record import Record
 from uuidd.fleet.registers import connect
 
 pytestmark = pytest.mark.process
@@ -151,16 +151,16 @@ def test_without_a_majority_nothing_is_confirmed(engine: Server, tmp_path: Path)
             finally:
                 tell_minority(signal.SIGCONT)
 
-            async def replaced() -> Found | None:
+            async def replaced() -> Record | None:
                 found = await registers.read(3)
                 assert found is not None
-                assert found.record in (record, other, last)
-                if found.record != last:
+                assert found in (record, other, last)
+                if found != last:
                     # Changed if the write from before is done only now.
                     await registers.write(3, last, found)
                 return await registers.read(3)
 
-            assert (await answered(replaced)).record == last
+            assert await answered(replaced) == last
 
     trio.run(write)
 

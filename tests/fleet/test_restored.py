@@ -117,11 +117,11 @@ def test_a_write_over_what_the_engine_has_lost_changes_nothing(
             forgotten = await coordinator.read(3)
             backup.restore()
             found = await answered(lambda: coordinator.read(3))
-            assert found.record == first
+            assert found == first
             await coordinator.write(3, other, found)
             with pytest.raises(Changed):
                 await coordinator.write(3, late, forgotten)
             found = await answered(lambda: coordinator.read(3))
-            assert found.record == other
+            assert found == other
 
     trio.run(write)

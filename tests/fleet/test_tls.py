@@ -81,7 +81,7 @@ async def test_a_certificate_and_a_password_let_the_daemon_in(secured: Address) 
         await registers.write(17, RECORD, None)
         found = await registers.read(17)
         assert found is not None
-        assert found.record == RECORD
+        assert found == RECORD
 
 
 async def test_the_certificates_of_the_system_are_trusted_by_default(

@@ -9,22 +9,22 @@ from typing import Any
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.ids.times import text
 from uuidd.fleet.administering import standing
-from uuidd.fleet.record import Found, Meta
+from uuidd.fleet.record import Meta, Record
 
 _UNUSED_SECONDS = 100 * 31_557_600.0
 """A register that is so old was made for a number that nobody used."""
 
 
-def rows(registers: Mapping[int, Found | str], now: int) -> list[dict[str, Any]]:
+def rows(registers: Mapping[int, Record | str], now: int) -> list[dict[str, Any]]:
     """Return what is shown of each register, at the tick *now*."""
     shown: list[dict[str, Any]] = []
-    for number, found in sorted(registers.items()):
-        if isinstance(found, str):
-            shown.append({"number": number, "state": "unreadable", "why": found})
+    for number, record in sorted(registers.items()):
+        if isinstance(record, str):
+            shown.append({"number": number, "state": "unreadable", "why": record})
             continue
-        record = found.record
         # The writer's clock against the engine's, which not every engine tells.
-        offset = None if found.written is None else _unix(record.at) - found.written
+        written = None if record.entry is None else record.entry.written
+        offset = None if written is None else _unix(record.at) - written
         shown.append(
             {
                 "number": number,

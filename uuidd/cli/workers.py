@@ -156,7 +156,7 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                 found = await engine.read(given.number)
                 if found is None:
                     raise Refused(f"number {given.number} is free: no host ever had it")
-                _ask(given, found.record.host, standing(found.record, now))
+                _ask(given, found.host, standing(found, now))
                 used = given.used_until
                 record = await administrator.free(
                     given.number,

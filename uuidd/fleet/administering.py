@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_SECOND
 from uuidd.fleet.engines import Changed
-from uuidd.fleet.record import Found, Holder, Meta, Record, new_token
+from uuidd.fleet.record import Holder, Meta, Record, new_token
 from uuidd.fleet.registers import Registers
 from uuidd.refused import Refused
 
@@ -70,14 +70,14 @@ class Administrator:
         _check_range(await self.opened(), numbers)
         found = {number: await self.fleet.read(number) for number in numbers}
         for number, each in found.items():
-            if each is not None and each.record.held:
-                raise Refused(f"number {number} is held by {each.record.host or 'a host'}")
+            if each is not None and each.held:
+                raise Refused(f"number {number} is held by {each.host or 'a host'}")
         for number, each in found.items():
-            record = self._free(0) if each is None else each.record
+            record = self._free(0) if each is None else each
             record = replace(record, reserved=True, claim=new_token(), at=self.now)
             await self._write(number, record, each)
 
-    async def free(self, number: int, found: Found, *, used_until: int | None) -> Record:
+    async def free(self, number: int, found: Record, *, used_until: int | None) -> Record:
         """Let any host claim a number whose host is gone, or that was reserved.
 
         Returns its register. It begins a minute from now, and past what the register says.
@@ -85,8 +85,8 @@ class Administrator:
         than the register.
         """
         if used_until is None:
-            used_until = max(found.record.until, self.now + MARGIN_TICKS)
-        record = replace(self._free(used_until), other=found.record.other)
+            used_until = max(found.until, self.now + MARGIN_TICKS)
+        record = replace(self._free(used_until), other=found.other)
         await self._write(number, record, found)
         return record
 
@@ -102,20 +102,18 @@ class Administrator:
         """
         meta = await self.opened()
         changed, until = 0, self.now + window + MARGIN_TICKS
-        registers: dict[int, Found] = {}
+        registers: dict[int, Record] = {}
         for number, each in (await self.fleet.all()).items():
             if isinstance(each, str):
                 raise Refused(each)
-            self._check_stopped(number, each.record, window, cut_off=cut_off)
+            self._check_stopped(number, each, window, cut_off=cut_off)
             registers[number] = each
         for number in range(meta.low, meta.high + 1):
             found = registers.get(number)
             # A host may renew its claim meanwhile; then its register is read again.
-            while found is None or found.record.until < until:
+            while found is None or found.until < until:
                 record = (
-                    self._free(until)
-                    if found is None
-                    else replace(found.record, until=until, at=self.now)
+                    self._free(until) if found is None else replace(found, until=until, at=self.now)
                 )
                 try:
                     await self.fleet.write(number, record, found)
@@ -146,7 +144,7 @@ class Administrator:
         own = self.writer._asdict()
         return Record(new_token(), until, held=False, reserved=reserved, at=self.now, **own)
 
-    async def _write(self, number: int, record: Record, found: Found | None) -> None:
+    async def _write(self, number: int, record: Record, found: Record | None) -> None:
         try:
             await self.fleet.write(number, record, found)
         except Changed:

@@ -57,7 +57,7 @@ from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.fleet import rules
 from uuidd.fleet.address import Address, Fleet
 from uuidd.fleet.engines import Changed
-from uuidd.fleet.record import Found, Holder, Meta, new_token
+from uuidd.fleet.record import Holder, Meta, Record, new_token
 from uuidd.fleet.registers import Registers, connect
 from uuidd.fleet.standing import Standing
 from uuidd.refused import Refused
@@ -152,7 +152,7 @@ class Keeper:
         self._life, self._left = trio.CancelScope(), trio.Event()
         # Who waits for the fence, and the coroutine while it pauses.
         self._moved, self._pausing = trio.lowlevel.ParkingLot(), trio.lowlevel.ParkingLot()
-        self._release: tuple[Claim, Found] | None = None
+        self._release: tuple[Claim, Record] | None = None
         self.standing = Standing(self._fence, fleet, self._steady)
 
     async def run(self) -> None:
@@ -208,7 +208,7 @@ class Keeper:
                 except Exception as error:
                     log.debug("no answer at the stop: %s", error)
                     return
-                if found is not None and rules.is_ours(found.record, claim):
+                if found is not None and rules.is_ours(found, claim):
                     self._release = claim, found
             self._fence.close()
 
@@ -225,7 +225,7 @@ class Keeper:
             log.warning("not released: worker=%d (the state could not be saved)", claim.number)
             return
         reached = self._timelines.steady.next
-        record = rules.released(found.record, claim, reached=reached, now=self._read().now)
+        record = rules.released(found, claim, reached=reached, now=self._read().now)
         why = f"no answer within {WRITE_SECONDS:g} s"
         with trio.move_on_after(WRITE_SECONDS):
             try:
@@ -303,9 +303,8 @@ class Keeper:
     async def _renew(self, claim: Claim) -> None:
         """Write a later *until*; the first time after a start, under a new token."""
         number, attempt = claim.number, self._attempt
-        found = await self._ask(self._registers.read(number))
-        record = None if found is None else found.record
-        if found is None and await self._ask(self._registers.meta()) != self._meta:
+        record = await self._ask(self._registers.read(number))
+        if record is None and await self._ask(self._registers.meta()) != self._meta:
             raise Changed
         if attempt is not None and rules.is_ours(record, attempt):
             # A lost answer: the new token is in force. Its until is confirmed by the next write.
@@ -319,7 +318,7 @@ class Keeper:
         if record is None or self._unconfirmed:
             # The same token until it is confirmed, because an earlier write may still arrive.
             claim = replace(claim, token=new_token() if attempt is None else attempt.token)
-        new = await self._write(claim, found)
+        new = await self._write(claim, record)
         if self._fence.number is None:
             self.standing.resumed(new)
         self._use(new)
@@ -341,7 +340,7 @@ class Keeper:
         """Return a new claim that a write has confirmed; None, a while later, if none is free."""
         if (attempt := self._attempt) is not None:
             found = await self._ask(self._registers.read(attempt.number))
-            if found is not None and rules.is_ours(found.record, attempt):
+            if rules.is_ours(found, attempt):
                 return await self._write(attempt, found)
             self._attempt = None
         low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
@@ -372,19 +371,18 @@ class Keeper:
             self._attempt = None
         return None
 
-    async def _write(self, claim: Claim, found: Found | None, *, new: bool = False) -> Claim:
+    async def _write(self, claim: Claim, found: Record | None, *, new: bool = False) -> Claim:
         """Write *claim* for a window from now over what was *found*; return what is confirmed.
 
         A *new* claim begins where the record before it ends. Until the answer, a claim whose token
         the register has not had is an attempt.
         """
-        record = None if found is None else found.record
         now, until = self._read().now, max(self._steady() + self._window, claim.until)
-        if record is not None and rules.is_ours(record, claim):
-            written = rules.renewed(record, until=until, now=now)
+        if found is not None and rules.is_ours(found, claim):
+            written = rules.renewed(found, until=until, now=now)
         else:
             written, end = rules.claimed(
-                record, token=claim.token, until=until, holder=self._holder, now=now
+                found, token=claim.token, until=until, holder=self._holder, now=now
             )
             self._attempt = claim = replace(claim, begin=end if new else claim.begin)
         await self._ask(self._registers.write(claim.number, written, found))

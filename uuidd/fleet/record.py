@@ -14,13 +14,16 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from uuidd import version
 from uuidd.core.ids.snowflake import EPOCH_BITS, WORKER_BITS
 from uuidd.core.ids.ticks import TICK_BITS
 from uuidd.refused import Refused
 from uuidd.statefile import machine_hash
+
+if TYPE_CHECKING:
+    from uuidd.fleet.engines import Entry
 
 FORMAT = 1
 NUMBERS = 1 << WORKER_BITS
@@ -71,7 +74,8 @@ class Record:
     *claim* is the random token of one holder's time with the number. At and past the tick *until*
     nothing was made with the number. *held* is false after a release; a *reserved* number is never
     leased to a new host. *host*, *machine* (a hash), *version* and *at* (the tick of the writer's
-    UTC) are for people. *other* holds the fields that this version does not know.
+    UTC) are for people. *other* holds the fields that this version does not know. *entry* is the
+    engine's, of which the record was read.
     """
 
     claim: str
@@ -83,6 +87,7 @@ class Record:
     at: int = 0
     version: str = ""
     other: Mapping[str, object] = field(default_factory=dict)
+    entry: Entry | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_token("claim", self.claim)
@@ -95,18 +100,6 @@ class Record:
             value = getattr(self, name)
             if type(value) is not str or len(value) > _LONGEST or not value.isprintable():
                 raise ValueError(f"{name} is {value!r:.40}, not a short text")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A register as it was read, the *version* to replace it by, and when it was written.
-
-    *written* is in Unix seconds, by the engine's clock; None if the engine does not know it.
-    """
-
-    record: Record
-    version: Any
-    written: float | None = None
 
 
 class Holder(NamedTuple):
@@ -130,7 +123,7 @@ def new_token() -> str:
 
 def encode(what: Meta | Record) -> bytes:
     """Return the JSON that an engine keeps, on one line; equal values give equal bytes."""
-    own = {each.name: getattr(what, each.name) for each in fields(what) if each.name != "other"}
+    own = {name: getattr(what, name) for name in _own_fields(type(what))}
     return json.dumps({"v": FORMAT, **own, **what.other}).encode()
 
 
@@ -145,12 +138,16 @@ def decode(kind: type[_Kind], data: bytes, where: str) -> _Kind:
         number = body.pop("v", None)
         if number != FORMAT or type(number) is not int:
             raise ValueError(f"its format is {number!r:.40}, and this version reads {FORMAT}")
-        known = {each.name for each in fields(kind)} - {"other"}
+        known = _own_fields(kind)
         own = {name: value for name, value in body.items() if name in known}
         other = {name: value for name, value in body.items() if name not in known}
         return kind(**own, other=other)
     except (ValueError, TypeError, RecursionError) as error:
         raise UnreadableError(f"{where} is no record of uuidd: {error}") from error
+
+
+def _own_fields(kind: type[Meta | Record]) -> list[str]:
+    return [each.name for each in fields(kind) if each.name not in ("other", "entry")]
 
 
 def register_name(number: int) -> str:

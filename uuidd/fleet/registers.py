@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,7 +18,6 @@ from uuidd.fleet import engines
 from uuidd.fleet.address import Address
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry
 from uuidd.fleet.record import (
-    Found,
     Meta,
     Record,
     UnreadableError,
@@ -76,10 +76,10 @@ class Registers:
             await self._ask(partial(put, key, encode(record), None, None))
         await self._ask(partial(put, self._meta_key, encode(meta), None, None))
 
-    async def all(self) -> Mapping[int, Found | str]:
+    async def all(self) -> Mapping[int, Record | str]:
         """Return all registers; for one that cannot be read, a line that says why."""
         prefix = self._own("")
-        found: dict[int, Found | str] = {}
+        found: dict[int, Record | str] = {}
         for key, entry in (await self._ask(partial(self._engine.list, prefix))).items():
             number = register_number(key.removeprefix(prefix))
             if number is not None:
@@ -89,19 +89,19 @@ class Registers:
                     found[number] = str(error)
         return found
 
-    async def read(self, number: int) -> Found | None:
+    async def read(self, number: int) -> Record | None:
         """Return a register, None if there is none."""
         key = self._own(register_name(number))
         entry = await self._ask(partial(self._engine.get, key))
         return None if entry is None else _found(entry, key)
 
-    async def write(self, number: int, record: Record, found: Found | None) -> None:
+    async def write(self, number: int, record: Record, found: Record | None) -> None:
         """Replace the register that was *found*, or make it if that is None.
 
         Raises Changed if it is not as it was read, exists already, or the namespace is gone.
         """
-        key, version = self._own(register_name(number)), None if found is None else found.version
-        await self._ask(partial(self._engine.put, key, encode(record), version, self._guard))
+        key, entry = self._own(register_name(number)), None if found is None else found.entry
+        await self._ask(partial(self._engine.put, key, encode(record), entry, self._guard))
 
     def _own(self, name: str) -> str:
         if not self._id:
@@ -147,5 +147,5 @@ async def connect(address: Address) -> AsyncIterator[Registers]:
         engine.close()
 
 
-def _found(entry: Entry, key: str) -> Found:
-    return Found(decode(Record, entry.value, key), entry.version, entry.written)
+def _found(entry: Entry, key: str) -> Record:
+    return replace(decode(Record, entry.value, key), entry=entry)

@@ -24,15 +24,15 @@ from typing import NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import FOREVER, Claim
-from uuidd.fleet.record import Found, Holder, Record
+from uuidd.fleet.record import Holder, Record
 
 FAR = 60 * TICKS_PER_SECOND
 """A number whose ticks begin so far ahead was used by a wrong clock: it is left to itself."""
 
-Listing = Mapping[int, Found | str]
+Listing = Mapping[int, Record | str]
 """All registers, as ``Registers.all`` returns them."""
 
-Candidates = list[tuple[int, Found | None]]
+Candidates = list[tuple[int, Record | None]]
 """Numbers, each with its register as it was read; None for one that nobody has had."""
 
 
@@ -106,16 +106,16 @@ def candidates(
     """
     if had is not None and had in numbers:
         own = registers.get(had)
-        if own is None or (isinstance(own, Found) and own.record.reserved):
+        if own is None or (isinstance(own, Record) and own.reserved):
             return [(had, own)]
-    ranked: list[tuple[tuple[int, int], int, Found | None]] = []
+    ranked: list[tuple[tuple[int, int], int, Record | None]] = []
     for place, number in enumerate(numbers):
         found = registers.get(number)
         if found is None:
             ranked.append(((0, place), number, None))
-        elif isinstance(found, Found) and free_from(found.record, hold=hold) <= steady:
-            until = found.record.until
-            rank = (3, until) if until > steady else (2 if found.record.held else 1, place)
+        elif isinstance(found, Record) and free_from(found, hold=hold) <= steady:
+            until = found.until
+            rank = (3, until) if until > steady else (2 if found.held else 1, place)
             ranked.append((rank, number, found))
     ranked.sort(key=lambda each: each[0])
     return [(number, found) for _, number, found in ranked]
@@ -124,8 +124,8 @@ def candidates(
 def next_due(registers: Listing, numbers: Sequence[int], *, hold: int) -> Due | None:
     """Return the one of *numbers*, all of them taken, that is free first if nobody renews it."""
     dues = [
-        Due(free_from(found.record, hold=hold), number, found.record.host)
+        Due(free_from(found, hold=hold), number, found.host)
         for number in numbers
-        if isinstance(found := registers.get(number), Found) and not found.record.reserved
+        if isinstance(found := registers.get(number), Record) and not found.reserved
     ]
     return min(dues, default=None)

@@ -33,9 +33,6 @@ ATTEMPT_SECONDS = 3.0
 HOST_SECONDS = 2.0
 """For the answer of one host, so that an attempt can go on to the next host."""
 
-Version = Any
-"""What an engine knows one state of a value by; only the engine that made it can read it."""
-
 
 class Away(Exception):
     """The engine gave no answer that can be used; one line that says why, without its name.
@@ -49,13 +46,13 @@ class Changed(Exception):
 
 
 class Entry(NamedTuple):
-    """A *value*, the *version* to replace it by, and when it was written.
+    """A *value*, the *version* that only the engine can read, and when it was written.
 
     *written* is in Unix seconds, by the engine's clock; None if the engine does not know it.
     """
 
     value: bytes
-    version: Version
+    version: Any
     written: float | None = None
 
 
@@ -72,12 +69,14 @@ class Engine(Protocol):
         """Return what is kept under the keys that begin with *prefix*, which ends with a slash."""
 
     def put(
-        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+        self, key: str, value: bytes, old: Entry | None, guard: tuple[str, bytes] | None
     ) -> None:
-        """Replace the value of that *version*, None for none.
+        """Replace what was read as *old*, None for nothing.
 
-        Raises Changed if the value is not of that version, or the key of *guard* has another value
-        than *guard* says. Without a guard, what the key needs, such as a folder, is made too.
+        Raises Changed if that is not there any more, or the key of *guard* has another value than
+        *guard* says. The version is compared, and the value too, for an engine that was restored
+        may come to a version once more. Without a guard, what the key needs, such as a folder, is
+        made too.
         """
 
     def close(self) -> None:

@@ -15,15 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
 from uuidd.fleet.address import Address, host_and_port
-from uuidd.fleet.engines import (
-    HOST_SECONDS,
-    Away,
-    Changed,
-    Entry,
-    Version,
-    one_line,
-    tls_context,
-)
+from uuidd.fleet.engines import HOST_SECONDS, Away, Changed, Entry, one_line, tls_context
 
 CONNECT_SECONDS = 0.7
 """For a TCP connection to one host."""
@@ -57,17 +49,16 @@ class Etcd:
         return self._range({"key": _text(prefix), "range_end": _text(end)}, prefix)
 
     def put(
-        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+        self, key: str, value: bytes, old: Entry | None, guard: tuple[str, bytes] | None
     ) -> None:
         """See ``Engine``."""
         compare = [] if guard is None else [_is_value(*guard)]
-        if version is None:
+        if old is None:
             compare.append({"key": _text(key), "target": "VERSION", "version": "0"})
         else:
-            # The value too, for a restored etcd may give a revision once more.
-            revision, old = version
-            compare.append({"key": _text(key), "target": "MOD", "mod_revision": str(revision)})
-            compare.append(_is_value(key, old))
+            revision = str(old.version)
+            compare.append({"key": _text(key), "target": "MOD", "mod_revision": revision})
+            compare.append(_is_value(key, old.value))
         body = {
             "compare": [{"result": "EQUAL", **each} for each in compare],
             "success": [{"request_put": {"key": _text(key), "value": _base64(value)}}],
@@ -92,7 +83,7 @@ class Etcd:
             for each in answer.get("kvs", []):
                 key = b64decode(each["key"], validate=True).decode()
                 value = b64decode(each.get("value", ""), validate=True)
-                found[key] = Entry(value, (int(each["mod_revision"]), value))
+                found[key] = Entry(value, int(each["mod_revision"]))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Away(f"its answer about {where} is not etcd's") from error
         return found

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Entry, Version
+from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Entry
 
 LOCK_SECONDS = ATTEMPT_SECONDS - 0.5
 """How long to wait for the lock, so that the attempt ends with the reason."""
@@ -45,7 +45,7 @@ class Folder:
         return {key: each for key, each in found.items() if each is not None}
 
     def put(
-        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+        self, key: str, value: bytes, old: Entry | None, guard: tuple[str, bytes] | None
     ) -> None:
         """See ``Engine``."""
         path = Path(key)
@@ -56,13 +56,13 @@ class Folder:
                 raise Changed
             with _locked(path.parent / ".lock"):
                 found = _read(path)
-                if (found.version if found else None) != version:
+                if (found and found[:2]) != (old and old[:2]):
                     raise Changed
                 if guard is not None:
                     there = _read(Path(guard[0]))
                     if there is None or there.value != guard[1]:
                         raise Changed
-                _write(path, found.version[0] + 1 if found else 1, value)
+                _write(path, found.version + 1 if found else 1, value)
 
     def close(self) -> None:
         """See ``Engine``."""
@@ -105,7 +105,7 @@ def _read(path: Path) -> Entry | None:
     # A file whose first line is no count is told of by who reads its value.
     number = int(count) if count.isdigit() and len(count) < 20 else 0
     value = data.removesuffix(b"\n") if number else count
-    return Entry(value, (number, value), written)
+    return Entry(value, number, written)
 
 
 def _write(path: Path, count: int, value: bytes) -> None:

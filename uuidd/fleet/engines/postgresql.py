@@ -18,14 +18,7 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from uuidd.fleet.address import Address
-from uuidd.fleet.engines import (
-    ATTEMPT_SECONDS,
-    HOST_SECONDS,
-    Changed,
-    Entry,
-    Version,
-    one_line,
-)
+from uuidd.fleet.engines import ATTEMPT_SECONDS, HOST_SECONDS, Changed, Entry, one_line
 from uuidd.refused import Refused
 
 _TABLE = """CREATE TABLE IF NOT EXISTS uuidd_worker (
@@ -35,7 +28,6 @@ _SELECT = "SELECT key, seq, record::text, extract(epoch FROM written)::float8 FR
 _GUARD = """(%(guard)s::text IS NULL OR EXISTS (
     SELECT FROM uuidd_worker WHERE key = %(guard)s AND record::text = %(guarded)s))"""
 _INSERT = "INSERT INTO uuidd_worker (key, seq, record) SELECT %(key)s, 1, %(new)s::json"
-# The record too, and not its count alone, for a restored database may come to a count once more.
 _UPDATE = """UPDATE uuidd_worker SET record = %(new)s::json, seq = seq + 1, written = now()
     WHERE key = %(key)s AND seq = %(seq)s AND record::text = %(old)s"""
 
@@ -64,16 +56,15 @@ class Postgresql:
         return self._entries(f"{_SELECT} WHERE starts_with(key, %s)", prefix)
 
     def put(
-        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+        self, key: str, value: bytes, old: Entry | None, guard: tuple[str, bytes] | None
     ) -> None:
         """See ``Engine``."""
-        text = value.decode()
-        (seq, old), (guarding, guarded) = version or (None, None), guard or (None, b"")
-        query = f"{_UPDATE} AND {_GUARD}"
-        if version is None:
-            query = f"{_INSERT} WHERE {_GUARD} ON CONFLICT DO NOTHING"
-        values = {"key": key, "new": text, "seq": seq, "old": old}
-        values |= {"guard": guarding, "guarded": guarded.decode()}
+        guarding, guarded = guard or (None, b"")
+        values = {"key": key, "new": value.decode(), "guard": guarding, "guarded": guarded.decode()}
+        query = f"{_INSERT} WHERE {_GUARD} ON CONFLICT DO NOTHING"
+        if old is not None:
+            query = f"{_UPDATE} AND {_GUARD}"
+            values |= {"seq": old.version, "old": old.value.decode()}
 
         def ask(connection: Connection) -> int:
             if guard is None:
@@ -102,7 +93,7 @@ class Postgresql:
                 return []
 
         rows = self._ask(ask)
-        return {key: Entry(text.encode(), (seq, text), at) for key, seq, text, at in rows}
+        return {key: Entry(text.encode(), seq, at) for key, seq, text, at in rows}
 
     def _ask(self, ask: Callable[[Connection], _Answer]) -> _Answer:
         """Return what *ask* returns."""

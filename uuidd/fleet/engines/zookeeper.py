@@ -29,7 +29,6 @@ from uuidd.fleet.engines import (
     Away,
     Changed,
     Entry,
-    Version,
     one_line,
     tls_context,
 )
@@ -81,17 +80,17 @@ class Zookeeper:
         return {}
 
     def put(
-        self, key: str, value: bytes, version: Version | None, guard: tuple[str, bytes] | None
+        self, key: str, value: bytes, old: Entry | None, guard: tuple[str, bytes] | None
     ) -> None:
         """See ``Engine``. No node can be made without its folder, which is that of the guard."""
         with self._asked() as client, suppress(NodeExistsError, BadVersionError, NoNodeError):
-            if version is None:
+            if old is None:
                 made = client.create_async(key, value, makepath=guard is None)
                 made.get(timeout=HOST_SECONDS)
                 return
-            # A ZooKeeper that was restored, and a node made again, count versions anew.
+            # A node that was made again counts its versions anew, too.
             there, stat = client.get_async(key).get(timeout=HOST_SECONDS)
-            if _entry(there, stat).version == version:
+            if _entry(there, stat)[:2] == old[:2]:
                 client.set_async(key, value, stat.version).get(timeout=HOST_SECONDS)
                 return
         raise Changed
@@ -166,4 +165,4 @@ def _end(client: KazooClient) -> None:
 
 
 def _entry(data: bytes, stat: Any) -> Entry:
-    return Entry(data, (stat.czxid, stat.version, data), stat.mtime / 1000)
+    return Entry(data, (stat.czxid, stat.version), stat.mtime / 1000)

@@ -251,7 +251,8 @@ def test_daemons_with_copies_of_one_state_use_no_tick_twice(engine: Server, tmp_
         (line,) = [line for each in (first, copy) for line in each.lines if "fenced" in line]
     assert seen.overlaps == []
     assert len(seen.judge.spans) == 2
-    assert f"worker number {number} was taken by another daemon of" in line
+    assert f"worker number {number} of " in line
+    assert " was taken by another daemon of " in line
     assert "a copy of this state" in line
 
 

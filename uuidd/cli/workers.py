@@ -141,7 +141,7 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                 until = await administrator.init(meta, given.reserve, used=used)
                 return f"made the namespace {meta.id} with the numbers {low} to {high}; " + (
                     "they begin at once, because --new says that no host ever had one"
-                    if until is None
+                    if not until
                     else "hosts of a lost namespace may still use them, with a --worker-window of"
                     f" {given.worker_window:.10g}s and a --worker-hold of"
                     f" {given.worker_hold:.10g}s at most, so they begin at"

@@ -41,12 +41,12 @@ class Administrator:
 
     async def init(
         self, meta: Meta, reserve: Collection[int], *, used: tuple[int, int] | None
-    ) -> int | None:
+    ) -> int:
         """Make a namespace, with these numbers reserved. Raises Refused if there is one.
 
         *used* is the longest window and hold, in ticks, of hosts that may still use numbers of a
         namespace that the engine has lost; None if there was none. Returns the tick at which all
-        numbers begin then, which no such host gets past; None if they begin at once.
+        numbers begin then, which no such host gets past; 0 if they begin at once.
         """
         found = await self.fleet.meta()
         if found is not None:
@@ -54,13 +54,13 @@ class Administrator:
                 f"the namespace exists already, with the id {found.id}; nothing was changed"
             )
         _check_range(meta, reserve)
-        until = None if used is None else self.now + used[0] + max(used[1], MARGIN_TICKS)
-        registers = {number: self._free(until or 0, reserved=True) for number in reserve}
-        if until is not None:
-            for number in range(meta.low, meta.high + 1):
-                registers.setdefault(number, self._free(until))
+        numbers, until = reserve, 0
+        if used is not None:
+            numbers = range(meta.low, meta.high + 1)
+            until = self.now + used[0] + max(used[1], MARGIN_TICKS)
+        free = {number: self._free(until, reserved=number in reserve) for number in numbers}
         try:
-            await self.fleet.create(meta, registers)
+            await self.fleet.create(meta, free)
         except Changed:
             raise Refused("the namespace was made by another at the same time") from None
         return until

@@ -83,23 +83,15 @@ class Standing:
         if other == holder.host:
             other = f"another daemon of {other}"
         self.state, self.trouble = "claiming", f"{other} has the number now"
+        now = f"was this host's until {end}"
+        what = f"and is used here for ticks before {end} only"
         if copied:
-            self._fence.why = f"worker number {claim.number} is now that of {other}; try again"
-            log.error(
-                "fenced: worker number %d was taken by %s, which may have started with a copy of"
-                " this state, so it is used here no more; another is claimed",
-                claim.number,
-                other,
-            )
-            return
-        self._fence.why = f"worker number {claim.number} was this host's until {end}; try again"
+            now = f"is now that of {other}"
+            what = "which may have started with a copy of this state, so it is used here no more"
+        self._fence.why = f"worker number {claim.number} {now}; try again"
         log.error(
-            "fenced: worker number %d of %s was taken by %s, and is used here for ticks before %s"
-            " only; another is claimed",
-            claim.number,
-            holder.host or "this host",
-            other,
-            end,
+            "fenced: worker number %d of %s was taken by %s, %s; another is claimed",
+            *(claim.number, holder.host or "this host", other, what),
         )
 
     def forgotten(self, number: int) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import socket
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 
@@ -34,7 +35,9 @@ class Etcd:
     def __init__(self, address: Address, password: str) -> None:
         self._hosts = list(address.hosts)
         self._user, self._password = address.user, password
-        self._tls = tls_context(address) if address.tls else None
+        self._http: Callable[..., HTTPConnection] = HTTPConnection
+        if address.tls:
+            self._http = partial(HTTPSConnection, context=tls_context(address))
         self._token = ""
         self._connection: HTTPConnection | None = None
 
@@ -127,12 +130,7 @@ class Etcd:
 
     def _post(self, method: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         host, port = self._hosts[0]
-        connection = (
-            HTTPConnection(host, port, timeout=CONNECT_SECONDS)
-            if self._tls is None
-            else HTTPSConnection(host, port, timeout=CONNECT_SECONDS, context=self._tls)
-        )
-        self._connection = connection
+        self._connection = connection = self._http(host, port, timeout=CONNECT_SECONDS)
         try:
             try:
                 connection.connect()

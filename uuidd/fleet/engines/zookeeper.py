@@ -47,10 +47,10 @@ class Zookeeper:
         self._path = address.path
         self._user = user = address.user
         self._tls = tls_context(address) if address.tls else None
-        self._last = _LastLine()
+        self._said = ""
         # Apart from the daemon's log, for kazoo writes a line for each attempt; the last is kept.
         logger = logging.Logger("kazoo", logging.WARNING)
-        logger.addHandler(self._last)
+        logger.addFilter(self._keep)
         self._options = {
             "hosts": ",".join(host_and_port(*each) for each in address.hosts),
             "timeout": SESSION_SECONDS,
@@ -117,13 +117,17 @@ class Zookeeper:
             # have; such a server would refuse it for ever.
             self.close()
             client = self._client = KazooClient(**self._options, handler=_Handler(self._tls))
-            self._last.line = ""
+            self._said = ""
             self._live = client.start_async()
         self._live.wait(CONNECT_SECONDS)
         if not client.connected:
-            why = f" ({self._last.line})" if self._last.line else ""
+            why = f" ({self._said})" if self._said else ""
             raise Away(f"no connection within {CONNECT_SECONDS:g} s{why}")
         return client
+
+    def _keep(self, record: logging.LogRecord) -> bool:
+        self._said = one_line(record.getMessage())
+        return False
 
 
 def _is_connecting(client: KazooClient) -> bool:
@@ -146,16 +150,6 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         if self._tls is None:
             return plain
         return self._tls.wrap_socket(plain, server_hostname=hostname)
-
-
-class _LastLine(logging.Handler):
-    """Keeps the last line of a log."""
-
-    line = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
-        self.line = one_line(record.getMessage())
 
 
 def _end(client: KazooClient) -> None:

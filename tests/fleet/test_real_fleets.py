@@ -208,6 +208,26 @@ def test_a_first_connection_may_take_longer_than_a_question(engine: Server, tmp_
     trio.run(ask)
 
 
+@pytest.mark.parametrize("engine", real("postgresql"), indirect=True)
+def test_a_host_of_postgresql_that_hangs_is_asked_no_more(engine: Server, tmp_path: Path) -> None:
+    """Each question would wait for it. Beside two of them none would be answered in time."""
+    address = Fleet(engine, tmp_path).address
+
+    async def ask() -> None:
+        async with trio.open_nursery() as nursery:
+            proxy = Proxy([address.hosts[0][1]])
+            await nursery.start(proxy.run)
+            proxy.hold()
+            hosts = (("127.0.0.1", proxy.ports[0]), *address.hosts)
+            async with connect(replace(address, hosts=hosts)) as registers:
+                for _ in range(2):
+                    assert await registers.meta() is not None
+            assert proxy.connections == 1
+            nursery.cancel_scope.cancel()
+
+    trio.run(ask)
+
+
 @in_a_folder
 def test_a_restart_goes_on_while_the_engine_is_gone(engine: Server, tmp_path: Path) -> None:
     """After a crash and after a clean stop; v7 never waits for it."""

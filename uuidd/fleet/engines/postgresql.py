@@ -113,6 +113,9 @@ class Postgresql:
             hosts, ports = zip(*self._hosts, strict=True)
             options = {**options, "host": ",".join(hosts), "port": ",".join(map(str, ports))}
         connection = psycopg.connect(**options)
+        # The next connection begins at the host that serves, for those before it may hang.
+        serves = connection.info.host, connection.info.port
+        self._hosts.sort(key=lambda each: each != serves)
         # A commit that the server may forget is none.
         connection.execute("SET synchronous_commit = on")
         connection.execute(b"SET statement_timeout = %d" % int(ATTEMPT_SECONDS * 1000))

@@ -57,6 +57,7 @@ class Engine(Registers):
     questions: int = 0
     looks: int = 0
     writes: int = 0
+    rests: int = 0
     name: str = "the engine"
 
     @contextlib.asynccontextmanager
@@ -102,6 +103,10 @@ class Engine(Registers):
         self.replace(number, record)
         if self.losing:
             raise Away("the answer was lost")
+
+    def rest(self) -> None:
+        """See ``Registers``."""
+        self.rests += 1
 
     def replace(self, number: int, record: Record) -> None:
         """Do a write."""

@@ -162,6 +162,13 @@ async def test_a_claim_is_renewed_when_half_of_the_window_is_over(engine: Engine
         assert before < host.claim.until == register(engine, host).until
 
 
+async def test_a_host_has_no_connection_between_two_renewals(engine: Engine) -> None:
+    """An engine that is started again meanwhile is no engine without an answer."""
+    host = Host(engine)
+    async with host.running():
+        assert engine.rests == 1
+
+
 async def test_hosts_that_started_together_renew_apart(engine: Engine) -> None:
     """So that a fleet does not ask all at once, for ever."""
     hosts = [Host(engine, seed=seed) for seed in range(8)]

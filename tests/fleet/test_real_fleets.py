@@ -166,15 +166,16 @@ def test_without_a_majority_nothing_is_confirmed(engine: Server, tmp_path: Path)
 
 
 @pytest.mark.parametrize("engine", real(), indirect=True)
-def test_an_engine_that_was_started_again_between_two_questions_is_not_away(
+def test_an_engine_that_was_started_again_while_a_host_rests_is_not_away(
     engine: Server, tmp_path: Path
 ) -> None:
-    """There are minutes between them, in which nothing has to notice."""
+    """There are minutes between two renewals."""
     fleet = Fleet(engine, tmp_path)
 
     async def ask() -> None:
         async with fleet.connect() as registers:
             meta = await registers.meta()
+            registers.rest()
             nodes = list(engine.running)
             for node in nodes:
                 engine.power_cut(node)
@@ -222,6 +223,7 @@ def test_a_host_of_postgresql_that_hangs_is_asked_no_more(engine: Server, tmp_pa
             async with connect(replace(address, hosts=hosts)) as registers:
                 for _ in range(2):
                     assert await registers.meta() is not None
+                    registers.rest()
             assert proxy.connections == 1
             nursery.cancel_scope.cancel()
 

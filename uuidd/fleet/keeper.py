@@ -17,9 +17,10 @@ Theory of operation
    goes on with its number after a crash, too; otherwise it would make none while the engine is
    down.
 4. A claim is renewed when half of its window is over, or a little before, so that hosts which
-   started together do not all ask at once. The register is read, and written if it has this host's
-   token, also after a lost answer. Each confirmed write moves the fence to the value that was
-   written. What a read shows never moves the fence, for that write may be an older one.
+   started together do not all ask at once. Until then the host has no connection. The register is
+   read, and written if it has this host's token, also after a lost answer. Each confirmed write
+   moves the fence to the value that was written. What a read shows never moves the fence, for that
+   write may be an older one.
 5. A host whose number another one has taken (it was silent for longer than *until* and the hold)
    goes on with it below the confirmed *until*, where it is still its own, and claims another. It
    closes the fence at once if the other may have started with a copy of its state, which has the
@@ -298,6 +299,7 @@ class Keeper:
         """Wait until the claim has to be renewed, by the steady clock."""
         renew_at = claim.until - self._window // 2 - self._sooner
         while not self._unconfirmed and (left := renew_at - self._steady()) > 0:
+            self._registers.rest()
             await self._pause(min(left / TICKS_PER_SECOND, LOOK_SECONDS))
 
     async def _renew(self, claim: Claim) -> None:

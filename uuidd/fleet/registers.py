@@ -103,6 +103,14 @@ class Registers:
         key, entry = self._own(register_name(number)), None if found is None else found.entry
         await self._ask(partial(self._engine.put, key, encode(record), entry, self._guard))
 
+    def rest(self) -> None:
+        """Have no connection until the next question, which may be minutes later.
+
+        Until then a server may be started again, or a firewall forget the connection, and no host
+        of a large fleet has to be heard of.
+        """
+        self._engine.close()
+
     def _own(self, name: str) -> str:
         if not self._id:
             raise RuntimeError("the namespace is asked for first, and must be there")

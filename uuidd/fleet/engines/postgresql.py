@@ -36,16 +36,13 @@ _Answer = TypeVar("_Answer")
 
 
 class Postgresql:
-    """The rows at a host of *address*: the first one that serves, and after an error another.
-
-    A connection lasts for one question. So a server that was started again meanwhile, or a firewall
-    that forgets an idle connection, costs no question, and a large fleet holds no connections.
-    """
+    """The rows at a host of *address*: the first one that serves, and after an error another."""
 
     def __init__(self, address: Address, password: str) -> None:
         self._options = _options(address, password)
         self._hosts = list(address.hosts)
         self._connection: Connection | None = None
+        self._asking = False
 
     def get(self, key: str) -> Entry | None:
         """See ``Engine``."""
@@ -78,12 +75,17 @@ class Postgresql:
     def close(self) -> None:
         """See ``Engine``. A thread that waits for the server gets an error at once."""
         connection = self._connection
-        if connection is not None:
-            with (
-                suppress(OSError, psycopg.Error),
-                socket.socket(fileno=os.dup(connection.fileno())) as other,
-            ):
-                other.shutdown(socket.SHUT_RDWR)
+        if connection is None:
+            return
+        if not self._asking:
+            self._connection = None
+            connection.close()
+            return
+        with (
+            suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as other,
+        ):
+            other.shutdown(socket.SHUT_RDWR)
 
     def _entries(self, query: str, value: str) -> dict[str, Entry]:
         def ask(connection: Connection) -> list[tuple[Any, ...]]:
@@ -96,23 +98,29 @@ class Postgresql:
         return {key: Entry(text.encode(), seq, at) for key, seq, text, at in rows}
 
     def _ask(self, ask: Callable[[Connection], _Answer]) -> _Answer:
-        """Return what *ask* returns."""
+        """Return what *ask* returns. A connection is used once more only if it had no error."""
+        self._asking = True
         try:
-            with self._connect() as self._connection:
-                return ask(self._connection)
+            if self._connection is None:
+                self._connection = self._connect()
+            return ask(self._connection)
         except Exception:
             # The next connection begins at another host, for one that hangs takes long.
             self._hosts = [*self._hosts[1:], *self._hosts[:1]]
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
             raise
         finally:
-            self._connection = None
+            self._asking = False
 
     def _connect(self) -> Connection:
         options = self._options
         if self._hosts:
             hosts, ports = zip(*self._hosts, strict=True)
             options = {**options, "host": ",".join(hosts), "port": ",".join(map(str, ports))}
-        connection = psycopg.connect(**options)
+        # A pooler between two transactions keeps no prepared statements.
+        connection = psycopg.connect(**{**options, "prepare_threshold": None})
         # The next connection begins at the host that serves, for those before it may hang.
         serves = connection.info.host, connection.info.port
         self._hosts.sort(key=lambda each: each != serves)

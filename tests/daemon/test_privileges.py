@@ -224,6 +224,18 @@ def test_a_folder_is_handed_over_beside_states_set_aside_and_a_disks_own_folder(
 
 
 @as_root
+def test_who_only_looks_hands_nothing_over(state: Path) -> None:
+    assert hand_over(state, AS_NOBODY, looking=True)
+    assert owners(state) == {0}
+
+
+@as_root
+def test_nobody_but_root_hands_over(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: UID)
+    assert not hand_over(state, AS_NOBODY)
+
+
+@as_root
 def test_links_are_not_followed(state: Path, tmp_path: Path) -> None:
     # The user could go on with a link in a folder that the user can reach.
     other, link = tmp_path / "shadow", state.with_name("link")

@@ -75,6 +75,21 @@ def test_numbers_that_nobody_has_had_are_tried_first() -> None:
     assert [number for number, _ in tried] == [6, 5, 4, 3]
 
 
+@pytest.mark.parametrize("had", [3, 4])
+def test_a_number_that_was_given_by_hand_is_tried_alone(had: int) -> None:
+    """If it is reserved, or nobody has had it."""
+    registers: dict[int, Record | str] = {3: found(0, reserved=True), 5: found(0)}
+    tried = candidates(registers, [3, 4, 5], steady=5, hold=0, had=had)
+    assert [number for number, _ in tried] == [had]
+
+
+@pytest.mark.parametrize("had", [2, 5])
+def test_a_number_by_hand_that_is_not_for_this_host_is_not_tried_alone(had: int) -> None:
+    """Its options do not allow 2, and 5 was another host's."""
+    tried = candidates({5: found(0)}, [3, 4, 5], steady=5, hold=0, had=had)
+    assert [number for number, _ in tried] == [3, 4, 5]
+
+
 async def test_the_log_says_once_that_all_are_taken(
     engine: Engine, host: Host, log: pytest.LogCaptureFixture
 ) -> None:

@@ -182,6 +182,10 @@ STATES = {
         {"steady__lead": 1234.5678},
         told=["steady 1,234.568 s ahead of UTC (rollback slew, max lead 3600 s)"],
     ),
+    "large settings": State(
+        {"steady__max_lead": 31_536_000.0, "limits__connections": 1 << 20},
+        told=["max lead 31536000 s", "connections 1048576"],
+    ),
     "too far ahead": State(
         {"steady__lead": 3601.0}, ["the steady kinds are refused: they are 3601.0 s ahead of UTC"]
     ),

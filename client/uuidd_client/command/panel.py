@@ -154,8 +154,9 @@ def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row
     highest, rejected = status["connections_highest"], status["connections_rejected"]
     connections = f"{status['connections']:,} open, highest {highest:,}, {rejected:,} rejected"
     yield Row("connections", connections)
-    limits = (f"{name.replace('_', ' ')} {most:g}" for name, most in status["limits"].items())
-    yield Row("limits", _listed(limits))
+    limits = status["limits"].items()
+    shown = (f"{name.replace('_', ' ')} {_number(most)}" for name, most in limits)
+    yield Row("limits", _listed(shown))
     yield Row("works until", _days(status["full_on"]))
 
 
@@ -202,7 +203,7 @@ def _utc(utc: dict[str, Any]) -> str:
 def _steady(steady: dict[str, Any]) -> str:
     ahead = steady["lead"] > 0.001
     said = f"{steady['lead']:,.3f} s ahead of UTC" if ahead else "level with UTC"
-    return f"{said} (rollback {steady['rollback']}, max lead {steady['max_lead']:g} s)"
+    return f"{said} (rollback {steady['rollback']}, max lead {_number(steady['max_lead'])} s)"
 
 
 def _clock(clock: dict[str, Any], utc: dict[str, Any]) -> str:
@@ -261,6 +262,11 @@ def _mac(node: str) -> str:
 
 def _count(number: int, name: str) -> str:
     return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
+
+
+def _number(value: float) -> str:
+    """Return a setting as its option takes it: all digits, and no zero after the point."""
+    return f"{value:.15g}"
 
 
 def _span(seconds: float) -> str:

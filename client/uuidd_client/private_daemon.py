@@ -84,7 +84,7 @@ def _run(command: list[str]) -> Iterator[int]:
         raise CannotRun(f"the daemon cannot be run: {error.strerror}") from error
     with started as process:
         told: SimpleQueue[str] = SimpleQueue()
-        reader = threading.Thread(target=_read, args=(process.stderr, told), daemon=True)
+        reader = threading.Thread(target=read_log, args=(process.stderr, told), daemon=True)
         try:
             reader.start()
             try:
@@ -110,7 +110,7 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _read(log: Iterable[bytes], told: SimpleQueue[str]) -> None:
+def read_log(log: Iterable[bytes], told: SimpleQueue[str]) -> None:
     """Read a daemon's log to its end, so that the daemon never blocks.
 
     Tell "" when it has started, and from then on show its warnings and errors; at the end tell its
@@ -124,6 +124,8 @@ def _read(log: Iterable[bytes], told: SimpleQueue[str]) -> None:
         if line.startswith(STARTED):
             started = True
             told.put("")
-        elif started and not line.startswith(ROUTINE):
-            print(last, file=sys.stderr)  # noqa: T201  (as the daemon itself would)
+        elif started and not line.startswith(ROUTINE) and sys.stderr is not None:
+            # Where nobody reads what is shown, the daemon must not block either.
+            with contextlib.suppress(OSError, ValueError):
+                print(last, file=sys.stderr)  # noqa: T201  (as the daemon itself would)
     told.put(last)

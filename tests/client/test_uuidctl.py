@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +28,7 @@ from tests.rig import PATIENCE, Daemon
 from tests.tools import need, run
 from uuidd_client import Client, DaemonUnavailable, extension
 from uuidd_client.command import main
+from uuidd_client.private_daemon import read_log
 
 NOWHERE = "no answer from uuidd at /nowhere/s: No such file or directory"
 
@@ -371,6 +374,29 @@ def test_run_leaves_no_daemon_when_it_is_killed(place: Path) -> None:
         process.kill()
         assert select.select([daemon], [], [], PATIENCE)[0]
         os.close(daemon)
+
+
+class Closed(io.StringIO):
+    """A standard error whose reader has gone."""
+
+    def write(self, _: str) -> int:
+        """Fail as a pipe does."""
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("stderr", [None, Closed()])
+def test_a_private_daemons_log_is_read_to_its_end_where_nobody_sees_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stderr: io.StringIO | None
+) -> None:
+    """Nothing of it comes among what the program prints."""
+    monkeypatch.setattr("sys.stderr", stderr)
+    told: SimpleQueue[str] = SimpleQueue()
+    log = [b"uuidd: INFO: started: pid=5\n", b"uuidd: WARNING: one\n", b"uuidd: WARNING: two\n"]
+    reader = threading.Thread(target=read_log, args=(log, told))
+    reader.start()
+    reader.join()
+    assert [told.get_nowait(), told.get_nowait()] == ["", "uuidd: WARNING: two"]
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(("implementation", "language"), [("c", "C"), ("python", "Python")])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -30,10 +32,10 @@ class Serving(NamedTuple):
 
 
 @contextmanager
-def scraped(socket: Path, address: str = "127.0.0.1:0") -> Iterator[Serving]:
-    """Run the server for the daemon at *socket*."""
+def scraped(path: Path, address: str = "127.0.0.1:0") -> Iterator[Serving]:
+    """Run the server for the daemon at *path*."""
     server = subprocess.Popen(
-        [*UUIDCTL, "--socket", str(socket), "metrics", "--listen", address],
+        [*UUIDCTL, "--socket", str(path), "metrics", "--listen", address],
         env={**os.environ, "UUIDD_TIMEOUT": str(PATIENCE)},
         stdout=subprocess.PIPE,
         text=True,
@@ -89,12 +91,18 @@ def test_an_address_that_is_in_use_is_refused_in_one_line(
     ]
 
 
-def test_without_its_package_listen_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("sent", [b"", b"GET /metr", b"GET /metrics HTTP/1.0\r\n\r\n", b"\xff\n"])
+def test_a_scraper_that_breaks_off_leaves_no_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], sent: bytes
 ) -> None:
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    assert main(["metrics", "--listen", "127.0.0.1:0"]) == 1
-    assert "install 'uuidd[metrics]'" in capsys.readouterr().err
+    with scraped(tmp_path / "none") as served:
+        at = urlsplit(served.url)
+        with socket.create_connection((at.hostname, at.port)) as scraper:
+            # So that the connection is reset, and does not end in order.
+            scraper.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            scraper.sendall(sent)
+        assert samples(fetched(served.url)) == {"uuidd_up": 0}
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

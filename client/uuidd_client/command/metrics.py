@@ -6,10 +6,10 @@ import argparse
 import contextlib
 import socket
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from itertools import islice
 from typing import Any
 
-from uuidd import installing
 from uuidd_client.client import Client
 from uuidd_client.command.common import CommandError, client, complain, of_our_version
 from uuidd_client.errors import DaemonUnavailable
@@ -204,36 +204,34 @@ def _do(given: argparse.Namespace) -> int:
 
 def _serve(asked: Client, host: str, port: int) -> None:
     """Serve the metrics over HTTP, until Ctrl-C."""
-    try:
-        # Not at the start: the other commands need no server.
-        from wsgiref.simple_server import WSGIRequestHandler, make_server
+    # Not at the start: the other commands need no server.
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-        from prometheus_client import CollectorRegistry, make_wsgi_app
-        from prometheus_client.exposition import ThreadingWSGIServer
-        from prometheus_client.parser import text_string_to_metric_families
-    except ImportError as error:
-        raise CommandError(
-            f"--listen needs the package prometheus_client; run {installing('metrics')}"
-        ) from error
-
-    class Handler(WSGIRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         timeout = SILENCE
+
+        def handle(self) -> None:
+            """Serve a scraper, which may break off at any time."""
+            with contextlib.suppress(ConnectionError):
+                super().handle()
+
+        def do_GET(self) -> None:
+            """Answer with the metrics, whatever the path is."""
+            told = _scraped(asked).encode()
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(told)))
+            self.end_headers()
+            self.wfile.write(told)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Log no request."""
 
-    class Server(ThreadingWSGIServer):
+    class Server(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
-    class Collector:
-        def collect(self) -> Iterable[Any]:
-            return text_string_to_metric_families(_scraped(asked))
-
-    # Or it would ask the daemon now.
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Collector())
     try:
-        server = make_server(host, port, make_wsgi_app(registry), Server, Handler)
+        server = Server((host, port), Handler)
     except OSError as error:
         raise CommandError(
             f"cannot listen at {host} port {port}: {error.strerror}; --listen another address"
@@ -242,7 +240,7 @@ def _serve(asked: Client, host: str, port: int) -> None:
         shown = f"[{host}]" if ":" in host else host
         print(f"serving http://{shown}:{server.server_port}/metrics", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
-            # Not start_http_server, which wakes up twice a second: None sleeps until somebody asks.
+            # It would wake up twice a second: None sleeps until somebody asks.
             server.serve_forever(poll_interval=None)  # type: ignore[arg-type]
 
 

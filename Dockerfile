@@ -19,8 +19,8 @@ ARG UUIDD_EXTENSION=require
 # The commit, for the version that the commands and the status show; there is no git here. For example
 # $(git rev-parse --short=12 HEAD).
 ARG UUIDD_COMMIT
-# For worker numbers of a fleet, and for "uuidctl metrics --listen".
-ARG EXTRAS=etcd,zookeeper,postgresql,metrics
+# For worker numbers of a fleet.
+ARG EXTRAS=etcd,zookeeper,postgresql
 
 # hadolint ignore=DL3008,SC2086
 RUN if [ -n "$BUILD_PACKAGES" ]; then \

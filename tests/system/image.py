@@ -48,7 +48,7 @@ exec chroot --userspec="$user" "$root" env -i "$@"
 """
 
 
-EXTRAS = ("etcd", "zookeeper", "postgresql", "metrics")
+EXTRAS = ("etcd", "zookeeper", "postgresql")
 """Those that the Dockerfile installs."""
 
 

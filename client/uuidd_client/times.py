@@ -42,7 +42,10 @@ Ints = Literal["snowflake"]
 TIMED_FORMATS = {kind: form for kind, form in FORMATS.items() if form.time and kind in KINDS}
 """The descriptions of the kinds of which ids of a chosen time can be made."""
 
-BOUNDED_KINDS = (*(kind for kind in TIMED_FORMATS if kind != "v1"), "cassandra")
+SORTED_FORMATS = {**TIMED_FORMATS, "cassandra": FORMATS["v1"]}
+"""The descriptions of the kinds whose ids can be sorted by time."""
+
+BOUNDED_KINDS = tuple(kind for kind in SORTED_FORMATS if kind != "v1")
 """The kinds that have bounds."""
 
 UNITS = {"tick": 1, "us": 10, "ms": TICKS_PER_MS, "s": TICKS_PER_SECOND}
@@ -364,7 +367,21 @@ def bounds(
     *until* before *time* and a time that the kind cannot hold; TypeError for anything that is not a
     time.
     """
-    return span(kind, time, until, unit=unit, epoch=epoch).ids()
+    field = bounded_field_of(kind, epoch)
+    first = last = tick_of(time, field)
+    if until is not None:
+        last = tick_of(until, field)
+        if last < first:
+            raise ValueError(f"until is {until}, which is before time, {time}")
+    ticks = UNITS[unit_of(unit, field)]
+    begin, _ = whole(first, ticks, field)
+    _, end = whole(last, ticks, field)
+    form, of_int = SORTED_FORMATS[kind], _TYPES[kind].of_int
+    low, _ = form.bounds(field.raw(begin))
+    _, high = form.bounds(field.raw(end - 1))
+    if kind == "cassandra":
+        low, high = low ^ _SIGNS, high ^ _SIGNS
+    return of_int(low), of_int(high)
 
 
 def sort_key(kind: str, id: UUID | str | int) -> bytes:
@@ -376,66 +393,16 @@ def sort_key(kind: str, id: UUID | str | int) -> bytes:
     Raises ValueError for an unknown kind and for an id that is not of *kind*; TypeError for an id
     that is not of the kind's type.
     """
-    expected = look_up("kind", kind, _TYPES)
+    expected, form = look_up("kind", kind, _TYPES), SORTED_FORMATS[kind]
     if not isinstance(id, expected.type) or isinstance(id, bool):
         raise TypeError(f"id is {shown(id)}; a {kind} must be a {expected.type.__name__}")
     value = expected.to_int(id)
-    if kind == "v1":
-        return versions.v1_to_v6(value).to_bytes(16, "big")
-    if kind == "cassandra":
-        return (versions.v1_to_v6(value) ^ _SIGNS).to_bytes(16, "big")
-    form = FORMATS[kind]
     form.unpack(value)
+    if kind in ("v1", "cassandra"):
+        value = versions.v1_to_v6(value)
+    if kind == "cassandra":
+        value ^= _SIGNS
     return value.to_bytes(form.size, "big")
-
-
-class Span(NamedTuple):
-    """Whole units of time of a kind: the ticks from *first* to before *end*.
-
-    The span ends where the kind's time field does, in the middle of a unit if need be.
-    """
-
-    first: int
-    end: int
-    unit: str
-    field: TimeField
-
-    @property
-    def last(self) -> int:
-        """The first tick of the last unit, or *first* if the span begins later in that unit."""
-        return max(self.first, (self.end - 1) // UNITS[self.unit] * UNITS[self.unit])
-
-    def ids(self) -> tuple[UUID | str | int, UUID | str | int]:
-        """Return the lowest and the highest possible id."""
-        kind = self.field.kind
-        form = FORMATS["v1" if kind == "cassandra" else kind]
-        low, _ = form.bounds(self.field.raw(self.first))
-        _, high = form.bounds(self.field.raw(self.end - 1))
-        if kind == "cassandra":
-            low, high = low >> 64 << 64 | _CASSANDRA_LOW, high >> 64 << 64 | _CASSANDRA_HIGH
-        of_int = _TYPES[kind].of_int
-        return of_int(low), of_int(high)
-
-
-def span(
-    kind: str,
-    time: Time,
-    until: Time | None = None,
-    *,
-    unit: str | None = None,
-    epoch: int = snowflake.TWITTER_EPOCH,
-) -> Span:
-    """Return the time that ``bounds`` of the same arguments cover. Raises as it does."""
-    field = bounded_field_of(kind, epoch)
-    first = last = tick_of(time, field)
-    if until is not None:
-        last = tick_of(until, field)
-        if last < first:
-            raise ValueError(f"until is {until}, which is before time, {time}")
-    name = unit_of(unit, field)
-    begin, _ = whole(first, UNITS[name], field)
-    _, end = whole(last, UNITS[name], field)
-    return Span(begin, end, name, field)
 
 
 def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
@@ -450,10 +417,8 @@ def bounded_field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeFie
             " has converted"
         )
     check_name("kind", kind, BOUNDED_KINDS)
-    if kind == "cassandra":
-        # It has v1's time, and no epoch either.
-        return field_of("v1", epoch)._replace(kind=kind)
-    return field_of(kind, epoch)
+    # Cassandra's has v1's time, and no epoch either.
+    return field_of("v1" if kind == "cassandra" else kind, epoch)._replace(kind=kind)
 
 
 def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
@@ -497,11 +462,8 @@ def whole(tick: int, ticks: int, field: TimeField) -> tuple[int, int]:
     return max(begin, field.epoch), min(begin + ticks, field.end)
 
 
-_SIGNS = 0x80808080_80808080
-"""XORed with the low half of a UUID, it makes unsigned bytes of signed ones in the same order."""
-
-_CASSANDRA_LOW, _CASSANDRA_HIGH = 0x80808080_80808080, 0xBF7F7F7F_7F7F7F7F
-"""The low 8 bytes of the first and last id of a tick; their highest byte holds the variant."""
+_SIGNS = 0x00808080_80808080
+"""The highest bit of each byte after a UUID's variant: Cassandra compares these bytes as signed."""
 
 
 class _Type(NamedTuple):
@@ -512,13 +474,11 @@ class _Type(NamedTuple):
     to_int: Callable[[Any], int]
 
 
-_UUID = _Type(UUID, lambda bits: UUID(int=bits), lambda id: id.int)
-
 _TYPES = {
     kind: {
-        "uuid": _UUID,
+        "uuid": _Type(UUID, lambda bits: UUID(int=bits), lambda id: id.int),
         "text": _Type(str, form.to_text, form.from_text),
         "int": _Type(int, int, int),
-    }[KINDS[kind].forms[0]]
-    for kind, form in TIMED_FORMATS.items()
-} | {"cassandra": _UUID}
+    }[form.forms[0]]
+    for kind, form in SORTED_FORMATS.items()
+}

@@ -18,14 +18,7 @@ from tests.client.conftest import Uuidctl
 from tests.documents import text
 from tests.kinds import KINDS, UNIX
 from uuidd.core.ids import snowflake, versions
-from uuidd_client.times import (
-    BOUNDED_KINDS,
-    UNITS,
-    bounded_field_of,
-    bounds,
-    sort_key,
-    span,
-)
+from uuidd_client.times import BOUNDED_KINDS, UNITS, bounded_field_of, bounds, sort_key
 
 TIME = datetime(2022, 2, 22, 19, 22, 22, 123456, tzinfo=UTC)
 SECOND = 138648505420000000
@@ -125,9 +118,8 @@ def test_the_first_and_the_last_second_are_cut_at_the_ends_of_the_field(kind: st
     field = bounded_field_of(kind)
     ends = (in_unit(kind, field.epoch), in_unit(kind, field.end - field.unit))
     assert bounds(kind, *ends, unit="s") == bounds(kind, *ends)
-    held = span(kind, ends[1], unit="s")
-    assert held.end == field.end
-    assert held.first == max(field.epoch, (field.end - 1) // UNITS["s"] * UNITS["s"])
+    begin = max(field.epoch, (field.end - 1) // UNITS["s"] * UNITS["s"])
+    assert bounds(kind, ends[1], unit="s") == bounds(kind, in_unit(kind, begin), ends[1])
 
 
 def test_a_snowflakes_bounds_count_from_its_epoch() -> None:
@@ -137,15 +129,7 @@ def test_a_snowflakes_bounds_count_from_its_epoch() -> None:
     assert bounds("snowflake", 0, 999, unit="s", epoch=0) == (0, (1000 << 22) - 1)
     low, high = bounds("snowflake", MS, unit="s", epoch=MS - 5123)
     assert (low >> 22, high >> 22) == (5000, 5999)
-    cut = span("snowflake", MS, unit="s", epoch=MS - 3)
-    assert cut.first == bounded_field_of("snowflake", MS - 3).epoch
-
-
-def test_a_span_has_a_last_unit() -> None:
-    held = span("v7", TIME, TIME.replace(second=23), unit="s")
-    assert (held.first, held.last, held.end) == (SECOND, SECOND + 10**7, SECOND + 2 * 10**7)
-    first = span("snowflake", snowflake.TWITTER_EPOCH, unit="s")
-    assert first.last == first.first
+    assert bounds("snowflake", MS, unit="s", epoch=MS - 3)[0] == 0
 
 
 @pytest.fixture

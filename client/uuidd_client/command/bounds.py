@@ -65,15 +65,15 @@ def _do(given: argparse.Namespace) -> int:
     try:
         field = times.bounded_field_of(given.kind, given.epoch)
         ends = [read(each, field) for each in (given.time, given.until) if each is not None]
-        span = times.span(given.kind, *ends, unit=given.unit, epoch=given.epoch)
-        ids = [_as_uuid(given.kind, id) if given.uuid else id for id in span.ids()]
+        unit = times.unit_of(given.unit, field)
+        ids = times.bounds(given.kind, *ends, unit=unit, epoch=given.epoch)
+        lowest, highest = (str(_as_uuid(given.kind, id) if given.uuid else id) for id in ids)
     except ValueError as error:
         raise CommandError(str(error)) from error
-    ticks = times.UNITS[span.unit]
-    first, last = text(span.first, ticks), text(span.last, ticks)
-    lowest, highest = map(str, ids)
+    # With the digits of the unit, each is the begin of its unit.
+    first, last = (text(tick_of(each, field), times.UNITS[unit]) for each in (ends[0], ends[-1]))
     if given.json:
-        names = {"kind": given.kind, "unit": span.unit, "from": first, "to": last}
+        names = {"kind": given.kind, "unit": unit, "from": first, "to": last}
         print(json.dumps({**names, "low": lowest, "high": highest}))
     else:
         # A Flake's and a Snowflake's text is as long as it must be.

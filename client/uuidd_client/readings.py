@@ -256,7 +256,7 @@ def _spelled(bare: str) -> list[Reading]:
         return []
     value = uuids.from_text(bare)
     kind = kind_of_uuid(value)
-    return [Reading(kind, value), *(_beside_uuid(value) if kind == "unknown" else ())]
+    return [Reading(kind, value), *(_of_octets(value) if kind == "unknown" else ())]
 
 
 def _bits(bare: str, epoch: int | None) -> list[Reading]:
@@ -309,15 +309,9 @@ def _of_octets(value: int) -> list[Reading]:
     one in sixteen values has a GUID's mark by chance.
     """
     kind = kind_of_uuid(value)
-    if kind == "unknown":
-        return _beside_uuid(value)
-    return [*_plausible("flake", value), Reading(kind, value), *_plausible("ulid", value)]
-
-
-def _beside_uuid(value: int) -> list[Reading]:
-    """Return the plausible readings of an unmarked UUID's bits as other kinds."""
-    found = [*_plausible("flake", value), *_plausible("ulid", value)]
-    if kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
+    marked = [] if kind == "unknown" else [Reading(kind, value)]
+    found = [*_plausible("flake", value), *marked, *_plausible("ulid", value)]
+    if not marked and kind_of_uuid(uuids.guid_swapped(value)).startswith("v"):
         found.append(Reading("guid", value))
     return found
 

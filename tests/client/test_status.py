@@ -171,6 +171,11 @@ STATES = {
         ["saves of the state fail (Transport endpoint is not connected)"],
         told=["1 failed", "15.0 s until the next save is needed"],
     ),
+    "never saved": State(
+        {**FAILING, "saves__done": 0, "saves__last_age": None},
+        ["saves of the state fail (Transport endpoint is not connected)"],
+        told=["saves 0 done, 1 failed"],
+    ),
     "slow save": State(
         {"saves__under_way_seconds": 2.0}, ["a save of the state has taken 2.0 s so far"]
     ),

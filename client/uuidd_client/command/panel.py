@@ -137,8 +137,11 @@ def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row
     yield Row("clock", _clock(status["clock"], status["utc"]))
     yield Row("leases", _leases(status["leases"]))
     saves, clones = status["saves"], status["clones"]
-    last = f"{_span(saves['last_age'])} ago, took {saves['last_seconds'] * 1000:.1f} ms"
-    yield Row("saves", f"{saves['done']:,} done (last {last}), {saves['failed']:,} failed")
+    last = ""
+    if saves["done"]:
+        took = saves["last_seconds"] * 1000
+        last = f" (last {_span(saves['last_age'])} ago, took {took:.1f} ms)"
+    yield Row("saves", f"{saves['done']:,} done{last}, {saves['failed']:,} failed")
     if clones["noticed"]:
         last = f"{_span(clones['last_age'])} ago, by {clones['last_by']}"
         yield Row("clones", f"{clones['noticed']:,} noticed (last {last})")

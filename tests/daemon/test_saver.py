@@ -230,6 +230,13 @@ async def test_the_saver_counts_saves_and_failures(failing: Inside) -> None:
     assert failing.saver.saves == 1 + len(failing.disk.kept)
 
 
+async def test_before_the_first_save_there_is_no_age_of_the_last(inside: Inside) -> None:
+    """A daemon that finds its disk full starts without a save."""
+    assert inside.saver.status()["last_age"] == 0.0
+    inside.saver.saves = 0
+    assert inside.saver.status()["last_age"] is None
+
+
 async def test_how_long_a_save_is_under_way_is_known(inside: Inside) -> None:
     """In whole milliseconds in the status."""
     assert inside.saver.under_way_seconds == 0

@@ -191,7 +191,7 @@ class Saver:
             "failed": self.failed_saves,
             "failing": bool(self.trouble),
             "trouble": self.trouble,
-            "last_age": round(now - self.last_at, 3),
+            "last_age": round(now - self.last_at, 3) if self.saves else None,
             "last_seconds": round(self.last_seconds, 6),
             "reach_seconds": round(reaches_after(now - self._started)[0], 3),
             "under_way_seconds": round(self.under_way_seconds, 3),

@@ -37,7 +37,8 @@ uuidd_unreachable unreachable
 uuidd_saves_failing saves.failing
     Whether saves of the state fail: 1 if they do, 0 if not.
 uuidd_last_save_age_seconds saves.last_age
-    How many seconds ago the state was last saved. This grows while the daemon is idle.
+    How many seconds ago the state was last saved. This grows while the daemon is idle. Missing
+    while no save has succeeded since the start.
 uuidd_last_save_seconds saves.last_seconds
     How many seconds the last save of the state took.
 uuidd_save_under_way_seconds saves.under_way_seconds

@@ -170,37 +170,34 @@ def unpack_block(result: Any) -> Block:
 
     Raises ValueError for anything else, so that a client makes ids only from a whole block.
     """
-    match result:
-        case {"first": first, "count": count, "clock_seq": clock_seq, "node": bytes(node)} if (
-            # By type, because a pattern takes True for an int.
-            type(first) is type(count) is type(clock_seq) is int
-            and 0 < count <= MAX_BLOCK
-            and 0 <= first <= (1 << TICK_BITS) - count
-            and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
-            and len(node) == NODE_BITS // 8
-        ):
-            return Block(first, count, clock_seq, int.from_bytes(node, "big"))
+    first, count, clock_seq, node = _fields(result, "first", "count", "clock_seq", "node")
+    if (
+        # By type, because True is an int too.
+        type(first) is type(count) is type(clock_seq) is int
+        and 0 < count <= MAX_BLOCK
+        and 0 <= first <= (1 << TICK_BITS) - count
+        and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
+        and type(node) is bytes
+        and len(node) == NODE_BITS // 8
+    ):
+        return Block(first, count, clock_seq, int.from_bytes(node, "big"))
     raise ValueError(f"{_show(result)} is not a block")
 
 
 def unpack_steady_block(result: Any) -> SteadyBlock:
     """Return the block in the result of a ``take`` of steady; ValueError for anything else."""
-    match result:
-        case {
-            "first": first,
-            "count": count,
-            "node": bytes(node),
-            "worker": worker,
-            "epoch": epoch,
-        } if (
-            type(first) is type(count) is type(epoch) is int
-            and 0 < count <= MAX_BLOCK
-            and UNIX_EPOCH <= first <= (1 << TICK_BITS) - count
-            and len(node) == NODE_BITS // 8
-            and (worker is None or (type(worker) is int and 0 <= worker < 1 << WORKER_BITS))
-            and 0 <= epoch < 1 << EPOCH_BITS
-        ):
-            return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
+    names = "first", "count", "node", "worker", "epoch"
+    first, count, node, worker, epoch = _fields(result, *names)
+    if (
+        type(first) is type(count) is type(epoch) is int
+        and 0 < count <= MAX_BLOCK
+        and UNIX_EPOCH <= first <= (1 << TICK_BITS) - count
+        and type(node) is bytes
+        and len(node) == NODE_BITS // 8
+        and (worker is None or (type(worker) is int and 0 <= worker < 1 << WORKER_BITS))
+        and 0 <= epoch < 1 << EPOCH_BITS
+    ):
+        return SteadyBlock(first, count, int.from_bytes(node, "big"), worker, epoch)
     raise ValueError(f"{_show(result)} is not a block")
 
 
@@ -226,24 +223,28 @@ def seconds_to_ask_again(message: str) -> float:
 
 def unpack_lease(result: Any) -> Lease:
     """Return the lease in the result of a ``lease``; ValueError for anything else."""
-    match result:
-        case {
-            "lane": lane,
-            "clock_seq": clock_seq,
-            "node": bytes(node),
-            "token": token,
-            "begin": begin,
-        } if (
-            type(lane) is type(clock_seq) is type(token) is type(begin) is int
-            and BLOCK_LANES <= lane < LANES
-            and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
-            and clock_seq % LANES == lane
-            and 0 < token < 1 << TOKEN_BITS
-            and 0 <= begin < 1 << TICK_BITS
-            and len(node) == NODE_BITS // 8
-        ):
-            return Lease(lane, clock_seq, int.from_bytes(node, "big"), token, begin)
+    names = "lane", "clock_seq", "node", "token", "begin"
+    lane, clock_seq, node, token, begin = _fields(result, *names)
+    if (
+        type(lane) is type(clock_seq) is type(token) is type(begin) is int
+        and BLOCK_LANES <= lane < LANES
+        and 0 <= clock_seq < 1 << CLOCK_SEQ_BITS
+        and clock_seq % LANES == lane
+        and 0 < token < 1 << TOKEN_BITS
+        and 0 <= begin < 1 << TICK_BITS
+        and type(node) is bytes
+        and len(node) == NODE_BITS // 8
+    ):
+        return Lease(lane, clock_seq, int.from_bytes(node, "big"), token, begin)
     raise ValueError(f"{_show(result)} is not a lease")
+
+
+def _fields(result: Any, *names: str) -> list[Any]:
+    """Return the fields of a result, all None if it is no map or lacks one. A pattern is slower."""
+    try:
+        return [result[name] for name in names]
+    except (KeyError, TypeError):
+        return [None] * len(names)
 
 
 def _count(params: list[Any], most: int) -> int:

@@ -221,7 +221,8 @@ class Connection:
         self._life = life or current()
         self._sock: Stream | None = None
         self._msgid = 0
-        # When the latest call began and has to end, and whether its request had no answer then.
+        # When the latest call began and has to end (0 if nobody waits for an answer), and whether
+        # its request had no answer then.
         self._asked_at = self._deadline = 0.0
         self._is_silent = False
         # Until when util-linux's uuidd is asked in its own protocol first.
@@ -357,9 +358,11 @@ class Connection:
 
     def _silent(self) -> DaemonUnavailable:
         """Note that the daemon is silent; return the error that says so."""
-        self._is_silent = True
-        self._silence.until = self.clock.elapsed() + SILENCE_SECONDS
-        self._silence.patient = self._silence.always
+        # A busy daemon that had no room for a notification may answer all the same.
+        if self._deadline:
+            self._is_silent = True
+            self._silence.until = self.clock.elapsed() + SILENCE_SECONDS
+            self._silence.patient = self._silence.always
         return DaemonUnavailable(self.path, "silent for longer than the time-out", "silent")
 
     def _ask(self, request: bytes, unpack: Callable[[bytes], Result | None]) -> Result:

@@ -484,6 +484,16 @@ def test_a_daemon_that_reads_nothing_is_not_waited_for(path: Path) -> None:
             listener.accept()
 
 
+def test_a_daemon_that_could_not_be_told_at_once_is_not_silent(path: Path) -> None:
+    """All clients of a daemon that was restarted may meet there, and their leases end later."""
+    with connect(path) as found:
+        with full_backlog(path):
+            found.tell_in_use()
+        path.unlink()
+        with Server(path, grants()):
+            assert found.take("utc", 1)[0].count == 1
+
+
 def test_a_silent_daemon_is_told_nothing(path: Path) -> None:
     """What it would read first is the request that it has not answered."""
     with socket.socket(socket.AF_UNIX) as listener, connect(path, timeout=0.01) as found:

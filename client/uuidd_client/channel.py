@@ -39,7 +39,6 @@ from __future__ import annotations
 
 import _thread
 import sys
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -155,6 +154,7 @@ class Channel:
         self._path = settings.path or default_path()
         self._timeout = given_timeout() if settings.timeout is None else settings.timeout
         self._fall_back = may_fall_back(settings.fallback)
+        self._age = int(settings.max_age * TICKS_PER_SECOND)
         self._clock = settings.clock
         self._life = life
         self._lock = _new_lock()
@@ -170,7 +170,7 @@ class Channel:
         self._notices: dict[str, Notices] = {}
         self._fallback: Fallback | None = None
         self._supplies: dict[str, _Supply] = {}
-        self._counts: Counter[str] = Counter()
+        self._counts = {"leases": 0, "blocks": 0, "fallback_blocks": 0}
         if former is not None:
             self.follow(former)
 
@@ -208,9 +208,7 @@ class Channel:
         errors = [each for each in list(self._notices.values()) if each.error_at is not None]
         latest = max(errors, key=lambda each: each.error_at or 0, default=None)
         return Stats(
-            leases=self._counts["leases"],
-            blocks=self._counts["blocks"],
-            fallback_blocks=self._counts["fallback_blocks"],
+            **self._counts,
             leased=self._lease is not None,
             last_error="" if latest is None else latest.error,
             last_error_at=None if latest is None else latest.error_at,
@@ -268,12 +266,11 @@ class Channel:
 
     def _apart(self, use: Callable[[Channel], Result]) -> Result:
         other = Channel(self._settings, self._life, self, self._silence)
-        other._notices = self._notices
+        other._notices, other._counts = self._notices, self._counts
         try:
             return use(other)
         finally:
             self.follow(other)
-            self._counts.update(other._counts)
             other.connection.close()
 
     # Ids
@@ -287,10 +284,9 @@ class Channel:
 
     def _made(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         supply, parts, tries = self._supply(kind), [], 0
-        most = int(self._settings.max_age * TICKS_PER_SECOND) or 1
         size = PACKED_BYTES.get(kind, 16) if form == "bytes" else 1
         while count:
-            wanted = min(count, most)
+            wanted = min(count, self._age or 1)
             part: Any = supply.cutter.many(kind, form, wanted)
             if not part:
                 source = self._refill(supply, wanted, tries)
@@ -395,8 +391,8 @@ class Channel:
     def _block(self, supply: _Supply, needed: int, tries: int) -> Source:
         """Return a block of the daemon's or, if there may be, of the fallback."""
         cutter, layout = supply.cutter, PLACES[supply.kind]
-        asked, age = self._clock.utc_tick(), int(self._settings.max_age * TICKS_PER_SECOND)
-        size = supply.size(asked, layout.ticks(needed), age)
+        asked = self._clock.utc_tick()
+        size = supply.size(asked, layout.ticks(needed), self._age)
         tick, count, origin, safe, watch = self._take(supply, size)
         self._check_time(supply.kind, tick, count, origin, safe)
         first, end = layout.places(tick, count)
@@ -418,7 +414,7 @@ class Channel:
         elif supply.begin(origin) and supply.timeline != "utc" and not layout.random:
             # Within a run the node or the worker comes first in the order of ids.
             cutter.raise_to(used - 1 + layout.room(used - 1))
-        supply.first, supply.end, supply.until = first, end, asked + age - count
+        supply.first, supply.end, supply.until = first, end, asked + self._age - count
         supply.counted = end if safe else max(first, supply.cutter.used)
         return Source(first, end, max(asked, now), supply.until, origin, safe, False, *watch)
 
@@ -566,6 +562,7 @@ class _Supply:
         used = min(self.cutter.used, self.end)
         if used <= self.counted:
             return 0
+        # One line, as in the cutter: a handler of a signal may count the same ids.
         before, self.counted = self.counted, used
         return used - before
 

@@ -50,8 +50,9 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error("--paths and --changed are of mutants by rule: add --auto N")
     if given.changed and run_git("rev-parse", "--quiet", "--verify", given.changed).returncode:
         parser.error(f"there is no commit {given.changed}")
-    # As Ctrl-C does, so that nothing is left.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # So that nothing is left, and Ctrl-C needs no traceback.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, lambda number, _: sys.exit(128 + number))
     wanted = Wanted(given.seed, given.paths, given.changed, given.seconds, given.jobs)
     if given.auto is not None:
         done = auto(given.auto, wanted, given.executed)

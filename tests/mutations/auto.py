@@ -25,9 +25,6 @@ from tests.mutations.trial import IMPORT, Copy, in_copies, say
 FIRST = 40
 """So many of the quickest tests run first: most mutants die there, and few files are imported."""
 
-SLOWEST = 10.0
-"""Seconds of the processor; a test that takes longer is not run."""
-
 SECONDS = 10.0
 """So long a test may take, and longer if it takes long with the whole code."""
 
@@ -132,7 +129,7 @@ def auto(count: int, wanted: Wanted, file: Path | None) -> bool:
         if (key := _key(name)) in equal:
             return name, Verdict.EQUAL, equal[key]
         module, mutant = new[name]
-        seeing = tests.executing(mutant.path, lines_of(mutant, module), SLOWEST)
+        seeing = tests.executing(mutant.path, lines_of(mutant, module))
         broken = mutant.applied(module.source)
         for part in filter(None, (seeing[:FIRST], seeing[FIRST:])):
             for test, how in killers(copy, mutant.path, broken, part, tests).items():

@@ -43,21 +43,18 @@ class Map(NamedTuple):
     tests: dict[str, Ran]
     files: dict[str, str]
 
-    def executing(self, path: str, lines: Collection[int], slowest: float) -> list[str]:
+    def executing(self, path: str, lines: Collection[int]) -> list[str]:
         """Return the tests of lines of a file, or without lines of the file, the fastest first.
 
-        Those that failed or took more than *slowest* seconds are left out. What only runs when its
-        module is imported belongs to no test, so all tests that execute anything of the file may
-        see a change of it.
+        Those that failed are left out. What only runs when its module is imported belongs to no
+        test, so all tests that execute anything of the file may see a change of it.
         """
         of_file = {test: ran for test, ran in self.tests.items() if path in ran.lines}
         found = {t: ran for t, ran in of_file.items() if not {*lines}.isdisjoint(ran.lines[path])}
         if not lines or found.keys() == {IMPORT}:
             found = of_file
         usable = [
-            (ran.seconds, test)
-            for test, ran in found.items()
-            if test != IMPORT and not ran.failed and ran.seconds <= slowest
+            (ran.seconds, test) for test, ran in found.items() if test != IMPORT and not ran.failed
         ]
         return [test for _, test in sorted(usable)]
 

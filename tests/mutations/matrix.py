@@ -15,7 +15,7 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from tests.coverage.measuring import TOP
-from tests.mutations.auto import SLOWEST, Results, Wanted, killers, lines_of
+from tests.mutations.auto import Results, Wanted, killers, lines_of
 from tests.mutations.executed import FILE, KEPT, Map, digests, executed, loaded
 from tests.mutations.mutation import Mutation, breaks
 from tests.mutations.trial import Copy, in_copies, say
@@ -69,9 +69,7 @@ def _tell_idle(results: Results, known: Map) -> None:
     """Print the quick tests that kill nothing, and how many mutants each could have killed."""
     useful = {test for killers, *_ in results.rows.values() for test in killers}
     exposed = Counter(
-        test
-        for _, path, lines in results.rows.values()
-        for test in known.executing(path, lines, SLOWEST)
+        test for _, path, lines in results.rows.values() for test in known.executing(path, lines)
     )
     tried = {test for test, ran in known.tests.items() if test and not ran.failed}
     idle = sorted(tried - useful, key=lambda test: (-exposed[test], test))
@@ -112,7 +110,7 @@ def needed(path: str) -> bool:
         found = executed()
     if differing := sum(found.files.get(name) != digest for name, digest in now.items()):
         sys.stderr.write(f"{differing} files differ since the map was made; --map makes it again\n")
-    tests = found.executing(path, (), float("inf"))
+    tests = found.executing(path, ())
     by_file: dict[str, set[str]] = {}
     for test in found.tests:
         by_file.setdefault(test.partition("::")[0], set()).add(test)
@@ -128,7 +126,7 @@ def _rows(count: int, entries: Sequence[Mutation], wanted: Wanted, known: Map) -
     by_name = []
     for broken in breaks(entries, TOP):
         lines = _differing((TOP / broken.path).read_bytes(), broken.source)
-        tests = known.executing(broken.path, lines, SLOWEST)
+        tests = known.executing(broken.path, lines)
         files = {test.partition("::")[0] for test in tests}
         tests += [test for test in broken.tests if test not in {*tests, *files}]
         name = broken.mutation.name
@@ -136,7 +134,7 @@ def _rows(count: int, entries: Sequence[Mutation], wanted: Wanted, known: Map) -
     by_rule = []
     for module, mutant in islice(wanted.mutants(), count):
         lines = [*lines_of(mutant, module)]
-        tests = known.executing(mutant.path, lines, SLOWEST)
+        tests = known.executing(mutant.path, lines)
         told, source = mutant.told(module.source), mutant.applied(module.source)
         by_rule.append(Row(told, mutant.path, source, lines, tests))
     rows = [row for pair in zip_longest(by_rule, by_name) for row in pair if row is not None]

@@ -66,12 +66,12 @@ def test_a_measured_file_has_its_path_in_the_checkout() -> None:
         ("uuidd/a.py", [2], [F]),
         ("uuidd/a.py", [1], [F]),
         ("uuidd/a.py", [3], []),
-        ("uuidd/b.py", [2], [F]),
-        ("uuidd/b.py", [], [F]),
+        ("uuidd/b.py", [2], [F, SLOW]),
+        ("uuidd/b.py", [], [F, SLOW]),
     ],
 )
 def test_a_line_has_the_tests_that_execute_it(
     path: str, lines: list[int], tests: list[str]
 ) -> None:
-    """That of an import has those of its file. Those that always fail or are slow are left out."""
-    assert MAP.executing(path, lines, slowest=5.0) == tests
+    """That of an import has those of its file. Those that always fail are left out."""
+    assert MAP.executing(path, lines) == tests

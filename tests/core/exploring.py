@@ -16,7 +16,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 from unittest.mock import patch
 
-from tests.core.disk import Disk
 from tests.judge import Repeated
 from uuidd.core.timeline.ring import Ring
 from uuidd.core.timeline.state import Horizon, State
@@ -55,6 +54,31 @@ class Bounds:
     def readings(self) -> range:
         """Every value that UTC may have."""
         return range(FIRST, FIRST + self.ticks)
+
+
+class Disk:
+    """What the disk may hold of a host's state: one of *states*.
+
+    They are that of the last save that completed, and those of any begun since. A save that fails
+    may have reached the disk or not. *flight* is the state of the save under way.
+    """
+
+    def __init__(self) -> None:
+        self.states: list[State | None] = [None]
+        self.flight: State | None = None
+
+    def begin(self, state: State) -> None:
+        """A save of *state* gets under way."""
+        self.flight = state
+        self.states.append(state)
+
+    def end(self, *, completed: bool) -> State:
+        """The save ends; return its state."""
+        assert self.flight is not None
+        state, self.flight = self.flight, None
+        if completed:
+            self.states = [state]
+        return state
 
 
 class Host:
@@ -104,7 +128,7 @@ class Host:
 
     def end_save(self, *, completed: bool) -> None:
         """Let the save end."""
-        state = self.disk.end("completed" if completed else "failed, either")
+        state = self.disk.end(completed=completed)
         self.timelines.end_save(state, completed=completed)
         self.failures = 0 if completed else self.failures + 1
 

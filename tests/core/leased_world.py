@@ -40,10 +40,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.core import exploring
-from tests.core.disk import Disk
 from tests.core.exploring import (
     FIRST,
     NONE,
+    Disk,
     OutOfBounds,
     World,
     freeze_ring,
@@ -229,7 +229,7 @@ class Host(exploring.Host):
                     self.end_save(completed=True)
             case "restart":
                 self.restarts += 1
-                loaded = self.disk.pick(move.which)
+                loaded = self.disk.states[move.which]
                 if loaded is None:
                     self._lose(at)
                 else:
@@ -262,28 +262,27 @@ class Host(exploring.Host):
             horizon = min(horizon, holder.page[HORIZON_AT])
         return holder.valid and holder.next < horizon
 
-    def start(self, at: Reading, loaded: State | None, *, floor: int = 0) -> None:
+    def start(self, at: Reading, loaded: State | None, *, lost: bool = False) -> None:
         """Let the daemon start from the state *loaded*, with a new page."""
-        self.disk.start(loaded)
+        self.disk.flight = None
         self.closed = False
         for holder in self.holders:
             holder.connected = False
         self.page = [0] * (TOKENS_AT + BLOCK_LANES + self.bounds.lanes)
-        leases = Leases(self.page)
-        leases.floor = floor
         utc = Utc(
             loaded,
             machine="",
             now=at.now,
             random=self.random,
             ring=self.bounds.ring,
-            leases=leases,
+            leases=Leases(self.page),
         )
         steady = level()
         if self.bounds.ordered:
             mark = None if loaded is None else loaded.steady
             steady = Steady(mark, now=at.now, elapsed=at.elapsed)
-        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0)
+        self.timelines = Timelines(utc, steady, fence=Fence(), epoch=0, lost=lost)
+        self.timelines.release(at=at)
         self.noticed = at.now - at.elapsed
         if loaded is not None:
             self.timelines.notice_step_since(loaded, at=at)
@@ -296,15 +295,14 @@ class Host(exploring.Host):
         self.noticed = at.now - at.elapsed
 
     def _lose(self, at: Reading) -> None:
-        floor = at.now + self.bounds.lost
         shown = max((holder.page[HORIZON_AT] for holder in self.holders), default=0)
-        if max(shown, self.end) > floor:
+        if max(shown, self.end) > at.now + self.bounds.lost:
             raise OutOfBounds
         for holder in self.holders:
             holder.number = None
         self.ends = [0] * self.bounds.ring
         self.disk = Disk()
-        self.start(at, None, floor=floor)
+        self.start(at, None, lost=True)
 
     def _take(self, now: int) -> None:
         with suppress(NoneFree, NeedsSave):
@@ -435,10 +433,12 @@ def level() -> Steady:
 
 
 def units(bounds: Bounds) -> dict[str, object]:
-    """Return a tolerance of 0, and so few lanes to lease as *bounds* says."""
+    """Return a tolerance of 0, and the 20 s and the lanes to lease as few as *bounds* says."""
     return {
         "utc.TOLERANCE": 0,
         "timelines.TOLERANCE": 0,
+        "timelines.TICKS_PER_SECOND": 1,
+        "timelines.LOST_SECONDS": bounds.lost,
         "generation.BLOCK_LANES": 2,
         "leases.LANES": BLOCK_LANES + bounds.lanes,
         "leases.RESERVED": bounds.lanes,

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tests.core import exploring
-from tests.core.disk import Disk
 from tests.core.exploring import (
     FIRST,
     NONE,
+    Disk,
     OutOfBounds,
     World,
     freeze_ring,
@@ -235,7 +235,7 @@ class Host(exploring.Host):
             case "begin save":
                 self._begin_save(at, move.number)
             case "restart":
-                state = self.disk.pick(move.found)
+                state = self.disk.states[move.found]
                 self.start(move, state, lost=state is None)
             case "restart, state lost":
                 self._lose(move)
@@ -273,7 +273,7 @@ class Host(exploring.Host):
         if lost and self.steady_end > move.now + self.bounds.held:
             raise OutOfBounds
         self.restarts += move.what != "first start"
-        self.disk.start(loaded)
+        self.disk.flight = None
         self.closed = False
         self.elapsed = 0
         self.drawn, avoided = divmod(move.number, self.bounds.ring + 1)

@@ -16,7 +16,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO
 
-import hypothesis.stateful
+import hypothesis
 import msgpack  # noqa: F401  (only for the forks, as the last one)
 import pytest
 import trio.testing  # noqa: F401

@@ -565,6 +565,14 @@ def test_a_child_leaves_the_answer_to_its_parent(pair: tuple[Stream, socket.sock
     assert at > 5
 
 
+def test_a_child_does_not_wait_for_an_answer(pair: tuple[Stream, socket.socket]) -> None:
+    """It is the parent's, so the child would wait for its whole time-out."""
+    stream, _ = pair
+    stream.alive[0] = 0
+    with pytest.raises(Over):
+        stream.wait_for_bytes(0)
+
+
 def test_descriptors_are_passed_with_the_bytes(pair: tuple[Stream, socket.socket]) -> None:
     stream, daemon = pair
     with socket.socket() as one, socket.socket() as other:

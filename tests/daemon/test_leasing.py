@@ -180,6 +180,7 @@ async def test_a_kernel_that_passes_no_descriptors_is_told_now_and_then(
     await trio.sleep(SPAN)
     await refusal(holder)
     assert caplog.messages == [told] * 2
+    assert served.inside.leasing.unpassed == 4
 
 
 async def test_a_client_that_is_gone_is_no_fault_of_the_kernels(
@@ -367,7 +368,7 @@ async def test_a_refused_lease_is_answered_at_once(served: Serving) -> None:
     """As a block is, without a task: a user without a lane may have thousands of clients."""
     served.inside.timeline.leases.floor = served.inside.wall.now() + TICKS_PER_SECOND
     ask = rpc.Request(1, "lease", [])
-    asking = Mock(uid=UID, unsent=b"")
+    asking = Mock(uid=UID, unsent=b"", has_page=False)
     at_once(served.inside.service.answer(ask, asking))
     assert b"no_lease" in asking.unsent
     assert served.inside.leasing.refused == {"floor": 1}

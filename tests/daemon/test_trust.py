@@ -46,7 +46,7 @@ async def test_no_lease_is_granted_while_steady_waits() -> None:
     assert inside.timelines.lease(at=inside.clock.read(), uid=UID) == NoLease("withheld")
 
 
-async def test_steady_begins_when_the_clock_is_good_enough() -> None:
+async def test_steady_begins_when_the_clock_is_good_enough(log: pytest.LogCaptureFixture) -> None:
     inside = waiting()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(inside.trust.run)
@@ -54,6 +54,9 @@ async def test_steady_begins_when_the_clock_is_good_enough() -> None:
         assert inside.trust.status()["withheld"].startswith("the clock is not synchronised, and ")
         inside.quality = GOOD
         await trio.sleep(LOOK_SECONDS)
+    refused, begun = log.messages
+    assert refused.startswith("v7, Snowflakes and the other steady kinds are refused: the clock is")
+    assert begun.startswith("the clock is good enough, so v7, Snowflakes ")
     assert inside.trust.status() == {
         "synchronised": True,
         "max_error": 0.001,

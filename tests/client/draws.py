@@ -1,7 +1,7 @@
 """Compare ids that the C extension and Python make with what ``tests/kinds.py`` says.
 
-The place, the origin and the random bytes of each id are drawn from a seed. The id of the extension
-is compared bit for bit; that of Python in all but its random bits.
+The places, the origin and the random bytes of each draw come from a seed. The ids of the
+extension are compared bit for bit; those of Python in all but their random bits.
 
 As a command it tries millions: ``python -m tests.client.draws --count 1000000 --seed 7``.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -20,9 +20,15 @@ from tests.client.cutters import CUTTERS, Hand
 from tests.kinds import KINDS
 from uuidd.cli.arguments import whole
 from uuidd.core.ids.places import Origin
+from uuidd_client.cutter import Cutter
 
 EPOCH = 1_600_000_000_000
 """Unix milliseconds from which Snowflakes count here."""
+
+MOST = 5
+"""How many ids a draw makes at most."""
+
+Read = Callable[[int], bytes]
 
 
 def range_of(kind: str) -> tuple[int, int]:
@@ -53,56 +59,66 @@ def seen(id: Any) -> Any:
     return (id, id.is_safe) if isinstance(id, UUID) else id
 
 
-def check_draws(name: str, kind: str, seed: int, count: int) -> None:
-    """Compare that many ids of an implementation, in all forms and in three ways in turn.
+def check(
+    new: Any, kind: str, form: str, places: range, origin: Origin, read: Read, way: str, safe: bool
+) -> None:
+    """Compare the ids of *places* that a cutter of *new* draws with what it *read*.
 
-    They are drawn alone, in a list, and in a list of a source that is passed.
+    The *way* is "one", "many" for a list, or "passed" for a list of a source that is passed.
     """
+    drawn: list[bytes] = []
+
+    def noted(size: int) -> bytes:
+        drawn.append(read(size))
+        return drawn[-1]
+
+    # Nothing is made or read ahead, so the ids have all that was read.
+    hand = Hand(new, max_age=0, random=noted)
+    source = hand.source(places.start, places.stop, origin=origin, safe=safe)
+    passed = source if way == "passed" else None
+    hand.cutter.source = None if passed else source
+    made = [hand.one(kind, form)] if way == "one" else hand.many(len(places), kind, form, passed)
+    size = kinds.random_size(kind, origin.lane)
+    tails = [b""] * len(places)
+    if new is Cutter:
+        # layouts.py says how Python uses them.
+        tails = [kinds.number(kind, id).to_bytes(20, "big") for id in made]
+    elif size:
+        # The extension takes them from the last to the first.
+        tails = [part[at - size : at] for part in drawn for at in range(len(part), size - 1, -size)]
+    assert [seen(id) for id in made] == [
+        formed(kind, form, bits(kind, place, origin, tail), safe=safe)
+        for place, tail in zip(places, tails, strict=True)
+    ], (kind, form, places, origin, way)
+
+
+def check_draws(name: str, kind: str, seed: int, count: int) -> None:
+    """Compare so many draws of an implementation, in all forms and ways in turn."""
     random = Random(f"{kind} {seed}")
-    drawn = [b""]
-
-    def read(size: int) -> bytes:
-        drawn[0] = random.randbytes(size)
-        return drawn[0]
-
     begin, end = range_of(kind)
     forms = KINDS[kind].forms
     for turn in range(count):
-        place = random.randrange(begin, end)
-        origin = Origin(
-            random.getrandbits(48),
-            random.getrandbits(14),
-            random.getrandbits(10),
-            EPOCH,
-            random.choice((None, random.getrandbits(8))),
-        )
-        form, way = forms[turn % len(forms)], turn // len(forms) % 3
+        first = random.randrange(begin, end - MOST)
+        lane = random.choice((None, random.getrandbits(8)))
+        node, clock_seq, worker = map(random.getrandbits, (48, 14, 10))
+        form, way = forms[turn % len(forms)], ("one", "many", "passed")[turn // len(forms) % 3]
+        places = range(first, first + (1 if way == "one" else random.randint(0, MOST)))
+        origin = Origin(node, clock_seq, worker, EPOCH, lane)
         safe = bool(random.getrandbits(1))
-        # Nothing is made or read ahead, so each id has the bytes of the last read.
-        hand = Hand(CUTTERS[name], max_age=0, random=read)
-        source = hand.source(place, place + 1, origin=origin, safe=safe)
-        passed = source if way == 2 else None
-        hand.cutter.source = None if passed else source
-        (made,) = hand.many(1, kind, form, passed) if way else [hand.one(kind, form)]
-        size = kinds.random_size(kind, origin.lane)
-        tail = drawn[0][len(drawn[0]) - size :]
-        if name == "python":
-            tail = kinds.number(kind, made).to_bytes(20, "big")
-        expected = formed(kind, form, bits(kind, place, origin, tail), safe=safe)
-        assert seen(made) == expected, (name, kind, seed, turn)
+        check(CUTTERS[name], kind, form, places, origin, random.randbytes, way, safe)
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Compare as many as *words*, the arguments of the command, ask for."""
     parser = argparse.ArgumentParser(prog="python -m tests.client.draws", description=__doc__)
     count = whole(1)
-    parser.add_argument("--count", type=count, default=300_000, metavar="N", help="ids of a kind")
+    parser.add_argument("--count", type=count, default=200_000, metavar="N", help="draws of a kind")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="draw them from N")
     given = parser.parse_args(words)
     for name in CUTTERS:
         for kind in KINDS:
             check_draws(name, kind, given.seed, given.count)
-    sys.stdout.write(f"{given.count} ids of each of {len(KINDS)} kinds are right\n")
+    sys.stdout.write(f"{given.count} draws of each of {len(KINDS)} kinds are right\n")
     return 0
 
 

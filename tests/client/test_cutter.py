@@ -19,11 +19,11 @@ import pytest
 from tests import kinds
 from tests.client import draws
 from tests.client.breaking import come_between
-from tests.client.cutters import CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand, core
-from tests.client.draws import EPOCH, bits, check_draws, formed, range_of, seen
+from tests.client.cutters import CUTTERS, LANE, PASSED, TOKEN, WAYS, Hand
+from tests.client.draws import EPOCH, check, check_draws, range_of
 from tests.client.fakes import START
 from tests.judge import assert_rising
-from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED, random_size
+from tests.kinds import FORMS, KINDS, LEASED, MS, TIMED
 from uuidd.core.ids.places import Origin
 from uuidd.core.ids.ticks import UNIX_EPOCH
 from uuidd_client import cutter
@@ -561,12 +561,10 @@ def test_ids_at_the_edges_of_their_fields(
     new: Any, kind: str, form: str, origin: Origin, fill: bytes
 ) -> None:
     """A field that runs into another shows with all its neighbours zeros, or all ones."""
-    hand = Hand(new, random=lambda count: fill * count)
     begin, end = range_of(kind)
-    random = fill * random_size(kind, origin.lane)
     for place in sorted({place for place in edges(kind) if begin <= place < end}):
-        (made,) = hand.many(1, kind, form, hand.source(place, place + 1, origin=origin))
-        assert seen(made) == formed(kind, form, bits(kind, place, origin, random)), place
+        places = range(place, place + 1)
+        check(new, kind, form, places, origin, lambda count: fill * count, "passed", safe=True)
 
 
 @pytest.mark.parametrize(("kind", "form"), FORMS)
@@ -575,17 +573,13 @@ def test_ids_at_the_edges_of_their_fields(
 def test_many_ids_over_the_end_of_a_run(
     new: Any, kind: str, form: str, safe: bool, shift: int | None
 ) -> None:
-    random, origin = b"\xff" * random_size(kind, None), ORIGINS["without"]
+    """Each has random bits of its own."""
     begin, end = range_of(kind)
     unit = KINDS[kind].slots if shift is None else 1 << shift
     middle = begin + (end - begin) // 3
     first = middle - (middle - (begin if shift is None else 0)) % unit - 150
-    hand = Hand(new, random=lambda count: b"\xff" * count)
-    found = hand.many(300, kind, form, hand.source(first, end, origin=origin, safe=safe))
-    assert [seen(id) for id in found] == [
-        formed(kind, form, bits(kind, place, origin, random), safe=safe)
-        for place in range(first, first + 300)
-    ]
+    places, read = range(first, first + 300), Random(2).randbytes
+    check(new, kind, form, places, ORIGINS["without"], read, "many", safe)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -598,34 +592,3 @@ def test_thousands_of_draws(name: str, kind: str) -> None:
 def test_no_draws_are_not_right(count: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         draws.main(["--count", count])
-
-
-@pytest.mark.skipif(core is None, reason="layouts.py says how Python uses them")
-@pytest.mark.parametrize(("kind", "form"), FORMS)
-@pytest.mark.parametrize("count", [0, 1, 300])
-def test_many_ids_have_random_bits_of_their_own(kind: str, form: str, count: int) -> None:
-    drawn: list[bytes] = []
-    random = Random(2)
-
-    def read(size: int) -> bytes:
-        drawn.append(random.randbytes(size))
-        return drawn[-1]
-
-    begin, end = range_of(kind)
-    first, origin = begin + (end - begin) // 3, ORIGINS["mixed"]
-    hand = Hand(core.Cutter, random=read)
-    made = hand.many(count, kind, form, hand.source(first, end, origin=origin))
-    size = random_size(kind, origin.lane)
-    # The extension takes the pieces of what was read from the last one to the first.
-    tails = [
-        part[at : at + size]
-        for part in drawn
-        for at in reversed(range(0, len(part), size or 1))
-        if size
-    ]
-    assert len(tails) == count * bool(size)
-    expected = [
-        formed(kind, form, bits(kind, first + number, origin, tail))
-        for number, tail in enumerate(tails or [b""] * count)
-    ]
-    assert [seen(id) for id in made] == expected

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.client.fakes import full_backlog
-from tests.rig import PATIENCE, Daemon, until
+from tests.rig import PATIENCE, Daemon
 from tests.tools import output, run
 
 pytestmark = [pytest.mark.usefixtures("implementation"), pytest.mark.process]
@@ -78,44 +75,3 @@ def test_a_greenlet_waits_no_longer_for_a_full_backlog(library: str, path: Path)
     with full_backlog(path):
         done = run(sys.executable, "-W", "ignore", "-c", program, env={**os.environ, **known})
     assert (done.returncode, done.stdout) == (0, "unknown\n"), done.stderr
-
-
-APPLICATION = """
-from uuidd_client import uuid1, uuid7
-
-made = [uuid1(), uuid7()]
-
-def application(environ, start_response):
-    made.extend([uuid1(), uuid7()])
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [b"\\n".join(str(each).encode() for each in made[-2:])]
-"""
-
-
-def test_gunicorn_serves_with_workers_of_gevent(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "application.py").write_text(APPLICATION)
-    log = tmp_path / "log"
-    words = ["-k", "gevent", "-w", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
-    # Its workers wait so long for connections that are kept alive.
-    words += ["--graceful-timeout", "1"]
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", *words, "application"],
-            env=environment,
-            cwd=tmp_path,
-            stderr=errors,
-        )
-    try:
-        line = "Listening at: "
-        until(lambda: line in log.read_text(), 3 * PATIENCE, instead=log.read_text)
-        url = log.read_text().split(line)[1].split()[0]
-        made = []
-        for _ in range(50):
-            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:  # noqa: S310 (http)
-                made += answer.read().split()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(3 * PATIENCE)
-    assert len({*made}) == len(made) == 100

@@ -244,14 +244,15 @@ def test_each_id_differs(environment: dict[str, str], recipe: str, printed: str)
     assert run(environment, recipe) == printed
 
 
-def test_gunicorn(environment: dict[str, str], place: Path) -> None:
+@pytest.mark.parametrize("workers", ["sync", "gevent"])
+def test_gunicorn(environment: dict[str, str], place: Path, workers: str) -> None:
     """Its workers, which share what was loaded before they were forked, repeat no id."""
     at = place / "web"
-    words = ["-m", "gunicorn", "--bind", f"unix:{at}", "--no-control-socket", "wsgi_app"]
+    words = ["-m", "gunicorn", "-k", workers, "--bind", f"unix:{at}", "--no-control-socket"]
     log = place / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, *words], env=environment, cwd=RECIPES, stderr=errors
+            [sys.executable, *words, "wsgi_app"], env=environment, cwd=RECIPES, stderr=errors
         )
     try:
         answers: list[list[str]] = []

@@ -213,7 +213,7 @@ def test_util_linuxs_daemon_gives_safe_ids_in_bulk_and_no_status() -> None:
     told = json.loads(output(*program, timeout=3 * PATIENCE))
     status = told.pop("status")
     assert status.endswith("as util-linux's does if it does not know the request")
-    # It takes a connection for each request.
+    # It takes a connection for each block.
     assert told.pop("by_many") < 20
     assert told.pop("by_one") < 200
     assert told == dict.fromkeys(("distinct", "safe"), 2 * beside_util_linux.COUNT)

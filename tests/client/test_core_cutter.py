@@ -241,27 +241,6 @@ def test_the_words_of_a_source_stay_while_it_is_used(hand: Hand, field: str) -> 
     assert kept() is None
 
 
-def test_a_cutter_that_ends_lets_go_of_all() -> None:
-    source = Hand(core.Cutter).source(1, 10)
-    words = [source.horizon, source.token]
-    parts: list[Any] = [word(1), lambda: 0, lambda size: bytes(size), source, *words, core.Cutter]
-    life, clock, random = parts[:3]
-    gc.collect()
-    before = [sys.getrefcount(part) for part in parts]
-    made: Any = None
-    for _ in range(10):
-        made = core.Cutter(life, 0.1, clock, random)
-        for _ in range(2):
-            made.source = source
-            made.many("v7", "text", 2, source)
-            made.many("v7", "bytes", 2, source)
-            assert made.source is source
-        with pytest.raises(ValueError, match="it must be a memoryview"):
-            core.Cutter(bytes(9), 0.1, clock, random)
-    del made
-    assert [sys.getrefcount(part) for part in parts] == before
-
-
 def test_ids_are_not_seen_before_they_are_whole() -> None:
     """A list that is being made is not found by way of the garbage collector."""
     seen: list[int] = []

@@ -239,24 +239,6 @@ def test_an_id_of_a_cutter_that_ends_meanwhile_is_dropped(drawing: Drawing) -> N
     assert draw() == "third"
 
 
-def test_a_draw_that_ends_lets_go_of_all() -> None:
-    cutter = hand().block(count=1 << 40).cutter
-
-    def refill() -> tuple[Any, str]:
-        return cutter, "id"
-
-    gc.collect()
-    before = [sys.getrefcount(part) for part in (cutter, refill, core.Cutter)]
-    draw: Any = None
-    for _ in range(10):
-        draw = core.Draw("v1", "text", refill)
-        draw(), draw()
-        with pytest.raises(ValueError, match="no kind"):
-            core.Draw("v5", "text", refill)
-    del draw
-    assert [sys.getrefcount(part) for part in (cutter, refill, core.Cutter)] == before
-
-
 PARTS: dict[str, Callable[[Any], object]] = {
     "clock": lambda held: core.Cutter(word(1), 0.1, held),
     "random bytes": lambda held: core.Cutter(word(1), 0.1, None, held),
@@ -303,25 +285,43 @@ class Number(int):
 
 
 def test_nothing_leaks() -> None:
-    """Of ids and of errors; counted are blocks of memory and references."""
+    """Of cutters, draws, ids and errors; counted are blocks of memory and references."""
+    source = hand().source(START, 1 << 60)
+    life, clock, random = word(1), lambda: 0, lambda size: bytes(size)
+    lasting = core.Cutter(life, 0.1, clock)
+    lasting.source = source
+
+    def refill() -> tuple[Any, str]:
+        return lasting, "id"
 
     def once() -> None:
-        holding = hand().lane()
+        cutter = core.Cutter(life, 0.1, clock, random)
         for form in ("uuid", "text", "bytes"):
-            holding.now += 200
-            assert holding.cutter.many("v7", form, 100)
-            assert holding.one("v7", form)
-            holding.lane()
+            cutter.source = source
+            assert cutter.source is source
+            assert cutter.many("v7", form, 100)
+            assert cutter.many("v7", form, 2, source)
+            assert cutter.one("v7", form)
+        draw = core.Draw("v7", "text", refill)
+        assert draw() != draw()
         for wrong in ((), ("v7", "uuid"), ("v7", "uuid", 1, 5), ("v7", "hex", 1)):
             with pytest.raises((TypeError, ValueError)):
-                holding.cutter.many(*wrong)
+                cutter.many(*wrong)
+        with pytest.raises(ValueError, match="it must be a memoryview"):
+            core.Cutter(bytes(9), 0.1, clock, random)
+        with pytest.raises(ValueError, match="no kind"):
+            core.Draw("v5", "text", refill)
         with pytest.raises(TypeError):
-            core.Draw("v7", "text", lambda: 5)()
+            core.Draw("v7", "text", lambda: life)()
+        with pytest.raises(ValueError, match="source of random bytes"):
+            core.Cutter(life, 0.1, clock, lambda _: life).many("v7", "text", 1, source)
 
+    parts = [life, clock, random, source, source.horizon, source.token, lasting, refill]
+    parts += [core.Cutter, core.Draw]
     for _ in range(3):
         once()
     gc.collect()
-    none, yes = sys.getrefcount(None), sys.getrefcount(core.Cutter)
+    none, before = sys.getrefcount(None), [sys.getrefcount(part) for part in parts]
     grown = []
     tracemalloc.start()
     try:
@@ -329,17 +329,16 @@ def test_nothing_leaks() -> None:
         # What leaks does so each time. A table of the interpreter that grows does so once.
         for _ in range(3):
             gc.collect()
-            before, _ = tracemalloc.get_traced_memory()
+            traced, _ = tracemalloc.get_traced_memory()
             for _ in range(50):
                 once()
             gc.collect()
-            after, _ = tracemalloc.get_traced_memory()
-            grown.append(after - before)
+            grown.append(tracemalloc.get_traced_memory()[0] - traced)
     finally:
         tracemalloc.stop()
     # There were more than 10,000 ids each time, of which each would leave 16 bytes or more.
     assert min(grown) < 40_000
-    assert abs(sys.getrefcount(core.Cutter) - yes) < 20
+    assert [sys.getrefcount(part) for part in parts] == before
     assert sys.version_info >= (3, 12) or abs(sys.getrefcount(None) - none) < 500
 
 

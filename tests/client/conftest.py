@@ -146,9 +146,16 @@ def turns_are_short() -> Iterator[None]:
 
 
 class Waits(list[float]):
-    """The seconds of each wait for an answer; *lasting* returns for how long it waits, of those."""
+    """The seconds of each wait for an answer; *lasting* returns for how long it waits, of those.
+
+    *streams* are the connections that waited.
+    """
 
     lasting: Callable[[float], float] = staticmethod(lambda seconds: seconds)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams: list[Stream] = []
 
 
 @pytest.fixture
@@ -159,6 +166,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
     class Watched(Stream):
         def wait_for_bytes(self, seconds: float) -> None:
             found.append(seconds)
+            found.streams.append(self)
             super().wait_for_bytes(found.lasting(seconds))
 
     monkeypatch.setattr(connection, "Stream", Watched)

@@ -234,7 +234,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path) -> None:
     assert caught.value.reason == "silent"
 
 
-@pytest.mark.parametrize(("call", "least"), [("_open", 5), ("close", 3)])
+@pytest.mark.parametrize(("call", "least"), [("tell_in_use", 20), ("close", 3)])
 def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
     path: Path, call: str, least: int
 ) -> None:
@@ -246,9 +246,9 @@ def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
         for at in itertools.count(1):
             found = Connection(str(path), PATIENCE)
             if call == "close":
-                found._open()
+                found.tell_in_use()
             broken = break_off(getattr(found, call), at)
-            if call == "_open":
+            if call != "close":
                 found.close()
             if broken is None:
                 break

@@ -365,23 +365,16 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
 
 @pytest.mark.parametrize(("seconds", "wait"), [(4, 5.0), (6, 0.2)])
 def test_a_late_answer_is_worth_a_long_wait_if_that_had_heard_it(
-    path: Path, asks: Makes, monkeypatch: pytest.MonkeyPatch, seconds: float, wait: float
+    path: Path, asks: Makes, waits: Waits, seconds: float, wait: float
 ) -> None:
     """A busy daemon is waited for again, and one that takes longer than any wait is not."""
     time = Time()
-    waits: list[tuple[float, Stream]] = []
-
-    class Watched(Stream):
-        def wait_for_bytes(self, seconds: float) -> None:
-            waits.append((seconds, self))
-            super().wait_for_bytes(0)
-
-    monkeypatch.setattr(connection, "Stream", Watched)
+    waits.lasting = lambda _: 0
     with Held(path, ONE) as stopped:
         found = asks(wait=None, clock=time)
         assert not heard(found)
         time.move(seconds)
         stopped.awake.set()
-        assert select.select([waits[0][1]], [], [], PATIENCE)[0]
+        assert select.select([waits.streams[0]], [], [], PATIENCE)[0]
         heard(found)
-    assert [seconds for seconds, _ in waits] == pytest.approx([5.0, wait])
+    assert waits == pytest.approx([5.0, wait])

@@ -249,17 +249,25 @@ async def test_one_byte_a_second_ends_after_five_seconds(
         assert trio.current_time() == begun + 5
 
 
-async def test_a_caller_that_never_reads_is_closed_upon_after_five_seconds(
-    inside: Inside, peer: Peer
+@pytest.mark.parametrize("read", [0, 1], ids=["nothing", "byte by byte"])
+async def test_a_caller_that_hardly_reads_is_closed_upon_after_five_seconds(
+    inside: Inside, peer: Peer, read: int
 ) -> None:
     asked = b"".join(request("make", "v1", 1000, msgid=n) for n in range(800))
+
+    async def drip() -> None:
+        while True:
+            await trio.sleep(0.1)
+            await peer.receive(read)
+
     tracemalloc.start()
     try:
         await peer.send(asked)
-        await trio.sleep(4.99)
-        assert inside.service.rpc.refused == {}
-        await trio.sleep(0.02)
-        assert inside.service.rpc.refused == {"unread": 1}
+        async with meanwhile(drip):
+            await trio.sleep(4.99)
+            assert inside.service.rpc.refused == {}
+            await trio.sleep(0.02)
+            assert inside.service.rpc.refused == {"unread": 1}
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

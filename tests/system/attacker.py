@@ -358,29 +358,6 @@ def unread(path: Path, count: int) -> int:
     return closed
 
 
-def dripping(path: Path, count: int) -> int:
-    """Ask for more than a socket holds, read ten bytes a second; report how many were closed."""
-    closed = 0
-    with contextlib.ExitStack() as stack:
-        open_ones = [stack.enter_context(connected(path)) for _ in range(count)]
-        for sock in open_ones:
-            sock.sendall(msgpack.packb([0, 1, "make", ["v4", 1000]]) * 100)
-        at_work()
-        while open_ones and goes_on():
-            time.sleep(0.1)
-            for sock in list(open_ones):
-                poll = select.poll()
-                poll.register(sock, 0)
-                if poll.poll(0):
-                    open_ones.remove(sock)
-                    sock.close()
-                    closed += 1
-                else:
-                    sock.recv(1)
-        sys.stdin.read()
-    return closed
-
-
 def hang_up(selector: selectors.BaseSelector) -> None:
     """Close all sockets of a selector."""
     for key in list(selector.get_map().values()):
@@ -459,7 +436,6 @@ ROLES: dict[str, Callable[..., Any]] = {
         passing,
         storm,
         unread,
-        dripping,
     )
 } | {"greedy": greedy}
 

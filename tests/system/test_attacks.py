@@ -166,16 +166,6 @@ def test_unread_replies_pile_up_nowhere(connections: int) -> None:
         assert resident_kib(daemon.pid) - before < connections * 128 + 4096
 
 
-def test_a_reply_read_byte_by_byte_is_cut_off() -> None:
-    """A caller that always reads a little has no more time than one that never reads."""
-    with (
-        guarded("--max-reply-seconds=1") as daemon,
-        attacked(daemon, "dripping", 20) as (attacker,),
-    ):
-        until(lambda: status(daemon)["requests"]["rpc"]["refused"].get("unread") == 20)
-        assert attacker.saw() <= 20
-
-
 # --- greed
 
 

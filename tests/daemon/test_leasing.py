@@ -4,6 +4,7 @@ import contextlib
 import mmap
 import os
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -233,6 +234,27 @@ async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(
         peer.sock.close()
     await trio.testing.wait_all_tasks_blocked()
     assert served.inside.admission.open == 0
+
+
+async def test_a_connection_that_has_ended_keeps_no_bytes_while_its_page_is_unread(
+    served: Serving,
+) -> None:
+    """Or one user, with thousands of them, would fill the memory."""
+    asked, count = request("make", "v4", 1000) * 1000, 20
+    async with contextlib.AsyncExitStack() as stack:
+        peers = [await stack.enter_async_context(served.connect()) for _ in range(count)]
+        await trio.testing.wait_all_tasks_blocked()
+        tracemalloc.start()
+        try:
+            for peer in peers:
+                await peer.send(asked)
+            await trio.sleep(served.inside.limits.reply_seconds + 1)
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert served.inside.service.rpc.refused == {"unread": count}
+        assert served.inside.admission.open == count
+    assert kept < count * 4096
 
 
 async def test_a_page_that_is_not_read_makes_room_for_another_user(page: Page) -> None:

@@ -335,8 +335,9 @@ class Client:
             self.sock.shutdown(socket.SHUT_RD)
 
     def end(self) -> None:
-        """Let both directions end; what was sent can still be read."""
+        """Let both directions end; what was sent can still be read, and nothing else is kept."""
         self.ended = True
+        self.unsent = self._data = b""
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
 

@@ -25,7 +25,7 @@ Theory of operation
    byte more of the same request clears nothing.
 8. A client over a limit is read too before it is closed: a caller of libuuid is killed by SIGPIPE
    when it writes to a closed socket. It gets one reply, which says why. Notifications before
-   that request do not clear its deadline.
+   that request are heeded, for they are not sent again. They do not clear the deadline.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Client:
         self._answer: Answer | None = None
         self._after = REST if refusal else REQUEST
         """What has to happen next once the answer that is half made, and all replies, are sent."""
-        self.page_for: int | str | None = FIRST
+        self.page_for: int | str | None = None if refusal else FIRST
         """The reply that passes the page: FIRST, or that to the request for a lease, its msgid. If
         it cannot be passed with that one, the lease is taken back."""
 
@@ -156,9 +156,7 @@ class Client:
         else:
             if self._after is not TURN and (then := self.receive()):
                 return then
-            if self.refusal:
-                self._turn_away()
-            elif self.tally is self._service.libuuid:
+            if self.tally is self._service.libuuid:
                 self._answer_libuuid()
             else:
                 self._answer_requests(ends, monotonic)
@@ -193,7 +191,7 @@ class Client:
             with contextlib.suppress(OSError):
                 # Limits what the system keeps for a peer that does not read.
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
-        elif not self.refusal:
+        else:
             self.tally.refuse("malformed")
             return False
         return True
@@ -213,6 +211,10 @@ class Client:
                     break
                 end = request_end
                 answered += 1
+                if self.refusal and request.msgid is not None:
+                    self._after = END
+                    self.unsent = rpc.pack_error(request.msgid, "busy", self.refusal)
+                    return
                 if not self._go_on(self._service.answer(request, self)):
                     break
             else:
@@ -226,9 +228,10 @@ class Client:
                 )
         if end:
             self._data = data[end:]
-            self.deadline = None
-            if not self._data:
-                self._after = REQUEST
+            if not self.refusal:
+                self.deadline = None
+                if not self._data:
+                    self._after = REQUEST
 
     def _answer_libuuid(self) -> None:
         try:
@@ -242,7 +245,8 @@ class Client:
             return
         self._after = END
         self.deadline = None
-        self._go_on(self._service.answer_libuuid(request, self))
+        if not self.refusal:
+            self._go_on(self._service.answer_libuuid(request, self))
 
     def _go_on(self, answer: Answer) -> bool:
         """Go on with an answer; return whether it has ended."""
@@ -251,37 +255,10 @@ class Client:
         self._answer = None if ended else answer
         return ended
 
-    def _turn_away(self) -> None:
-        """Answer the first request that wants an answer: there is no room.
-
-        Notifications may come before it, if all have no more bytes than one request may have. They
-        are heeded, because a client whose request is answered does not send them again.
-        """
-        data, most, msgid = self._data, self._service.limits.request_bytes, None
-        before: list[rpc.Request] = []
-        if data[0] in RPC_FIRST:
-            try:
-                for request, _ in rpc.unpack_requests(data, limit=most):
-                    msgid = request.msgid
-                    if msgid is not None:
-                        break
-                    before.append(request)
-                else:
-                    if len(data) <= most:
-                        self._after = REST
-                        return
-            except rpc.MalformedError as error:
-                msgid = error.msgid
-        self._after = END
-        if msgid is not None:
-            for notification in before:
-                next(self._service.answer(notification, self), None)
-            self.unsent = rpc.pack_error(msgid, "busy", self.refusal)
-
     def _send(self) -> Next | None:
         """Send replies; return what has to happen next, None if all of them could be sent."""
         data, sent = self.unsent, 0
-        if self.page_for is not None and not self.refusal:
+        if self.page_for is not None:
             data, sent = self._send_with_page(data)
         try:
             sent = sent or self.sock.send(data, _DONTWAIT)

@@ -54,9 +54,6 @@ BACK_TO_BACK = 0.0002
 PAUSE = 0.01
 """Seconds between two looks while the system lets trio wait for nothing more."""
 
-SHARED_QUEUE = -1
-"""Stands for all users without a queue of their own."""
-
 _READ = select.EPOLLOUT | select.EPOLLET
 """Ready each time that the peer has read something, or has closed."""
 
@@ -96,10 +93,10 @@ class Poller:
         self._back_to_back = False
         self._alone, self._alone_at = -1, 0.0
         self._users = epoll()
-        self._queues: dict[int, _Queue] = {}
         self._by_fd: dict[int, _Queue] = {}
-        self._open_queue(SHARED_QUEUE)
-        self._ended = self._new_queue()
+        self._shared, self._ended = self._new_queue(), self._new_queue()
+        # By uid. Those of no user yet have a number below 0.
+        self._queues = {-number: self._new_queue() for number in range(1, QUEUES + 1)}
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -134,8 +131,7 @@ class Poller:
         """
         queue, events = self._ended, _READ
         if not client.ended:
-            queue = self._queues.get(client.uid) or self._open_queue(client.uid)
-            events = select.EPOLLIN
+            queue, events = self._queue_of(client.uid), select.EPOLLIN
         fd = client.sock.fileno()
         try:
             queue.epoll.register(fd, events)
@@ -149,25 +145,12 @@ class Poller:
     def drop(self, client: Client) -> bool:
         """End a client if it is parked; return whether it was."""
         fd = client.sock.fileno()
-        for queue in (self._queues.get(client.uid), self._queues[SHARED_QUEUE], self._ended):
-            if queue is not None and queue.clients.get(fd) is client:
+        for queue in (self._queues.get(client.uid, self._shared), self._shared, self._ended):
+            if queue.clients.get(fd) is client:
                 client.end()
                 self._leave(queue, client, END)
                 return True
         return False
-
-    def _open_queue(self, uid: int) -> _Queue:
-        """Return a new queue for a user, or the shared one if there are too many."""
-        if len(self._queues) > QUEUES:
-            self._close_an_empty_queue()
-        if len(self._queues) > QUEUES:
-            return self._queues[SHARED_QUEUE]
-        try:
-            queue = self._queues[uid] = self._new_queue()
-            return queue
-        except (OSError, ValueError):
-            # No descriptor is left.
-            return self._queues[SHARED_QUEUE]
 
     def _new_queue(self) -> _Queue:
         queue = _Queue(self._epoll())
@@ -175,13 +158,15 @@ class Poller:
         self._by_fd[queue.epoll.fileno()] = queue
         return queue
 
-    def _close_an_empty_queue(self) -> None:
-        # Only when another needs it: the user's only connection may be with a task just now.
-        for uid, queue in self._queues.items():
-            if not queue.clients and uid != SHARED_QUEUE:
-                del self._queues[uid], self._by_fd[queue.epoll.fileno()]
-                queue.epoll.close()
-                return
+    def _queue_of(self, uid: int) -> _Queue:
+        """Return the queue of a user, or if none is free the one that others share."""
+        if uid not in self._queues:
+            free = (each for each, queue in self._queues.items() if not queue.clients)
+            # Its last user finds another one: the only connection may be with a task just now.
+            if (last := next(free, None)) is None:
+                return self._shared
+            self._queues[uid] = self._queues.pop(last)
+        return self._queues[uid]
 
     def _busy_poll(self) -> list[tuple[int, int]]:
         """Return what has become ready within a moment."""

@@ -24,8 +24,8 @@ from uuidd.server.client import UNREAD_BYTES, Client
 from uuidd.server.daemon import until_idle
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.fairness import Answer
-from uuidd.server.making import PIECES
 from uuidd.server.page import Page
+from uuidd.server.service import PIECES
 from uuidd.server.settings import MAX_REJECTIONS, Limits
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")

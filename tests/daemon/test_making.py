@@ -13,7 +13,7 @@ from uuidd.core.ids import snowflake
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.wire import methods
 from uuidd.server.fairness import Pause
-from uuidd.server.making import PIECES, make
+from uuidd.server.service import PIECES
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -33,7 +33,7 @@ async def inside(autojump_clock: MockClock) -> Inside:
 def making(inside: Inside, kind: str, count: int) -> Generator[Pause, None, list[str]]:
     """Return the answer to ``make``, before anything of it is done."""
     call = methods.Make(kind, count, True)
-    return make(call, inside.allocator, inside.entropy, uid=UID)
+    return inside.service.make(call, UID)
 
 
 async def made(inside: Inside, kind: str, count: int) -> list[str]:

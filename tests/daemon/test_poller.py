@@ -17,8 +17,8 @@ from uuidd.core.wire import rpc
 from uuidd.server import poller as poller_module
 from uuidd.server.client import Client, Next
 from uuidd.server.fairness import Answer
-from uuidd.server.making import PIECES
 from uuidd.server.poller import BACK_TO_BACK, SPINS, Poller
+from uuidd.server.service import PIECES
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 from typing import Any
 
-from uuidd.core.ids.layouts import v4
+from uuidd.core.ids.kinds import KINDS, PLACES
+from uuidd.core.ids.layouts import LAYOUTS, v4
 from uuidd.core.ids.places import Origin
 from uuidd.core.timeline.outcomes import Block
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
-from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, Make, RefusedError, Take
+from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, MAX_MAKE, Make, RefusedError, Take
 from uuidd.server.allocator import Allocator
 from uuidd.server.client import Client
 from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
 from uuidd.server.events import FallbackTally, Tally
-from uuidd.server.fairness import Answer
+from uuidd.server.fairness import Answer, Pause
 from uuidd.server.leasing import Leasing
-from uuidd.server.making import make
 from uuidd.server.settings import Limits
+
+PIECES = {"flake": 40, "ksuid": 40}
+"""Ids made in one go, while all others wait: about as many as fit into a turn (fairness.py).
+Those in base 62 take microseconds each; of all other kinds, one request may ask for about that."""
 
 
 class Service:
@@ -85,7 +89,7 @@ class Service:
                     ids = block.count
                     result = methods.pack_block(block, self.leasing.leases.epoch)
                 elif type(call) is Make:
-                    result = yield from make(call, self._allocator, self._entropy, uid=client.uid)
+                    result = yield from self.make(call, client.uid)
                     ids = len(result)
                 elif call == "lease":
                     is_lease = not client.has_page
@@ -110,6 +114,37 @@ class Service:
         if is_lease:
             client.page_for = msgid
         client.unsent += reply
+
+    def make(self, call: Make, uid: int) -> Generator[Pause, None, list[str]]:
+        """Return ids as text, however many, for a client that asks for ids instead of blocks.
+
+        It waits as ``Allocator.take`` does. Too many for one go are made in turns of the user's
+        own, and no tick is taken before the first of these. Raises RefusedError.
+        """
+        most, places = PIECES.get(call.kind, MAX_MAKE), PLACES[call.kind]
+        in_pieces = call.count > most
+        if in_pieces:
+            yield None
+        place, origin, timeline = 0, Origin(0), KINDS[call.kind].timeline
+        if timeline:
+            ticks = places.ticks(call.count)
+            block = yield from self._allocator.take(
+                timeline, ticks, True, call.wait, uid=uid, in_turn=True
+            )
+            place, _ = places.places(block.first, block.count)
+            origin = block.origin
+        ids: list[str] = []
+        while left := call.count - len(ids):
+            if ids and in_pieces:
+                yield None
+            part = min(left, most, places.room(place))
+            try:
+                ids += LAYOUTS[call.kind]["text"](place, part, origin, self._entropy.take)
+            except ValueError as error:
+                # The time field of the kind is full, many years from now.
+                raise RefusedError("unavailable", f"no {call.kind} can be made: {error}") from error
+            place += part
+        return ids
 
     def answer_libuuid(self, ask: libuuid.Request, client: Client) -> Answer:
         """Answer a libuuid request of *client*; one that is refused has no reply."""

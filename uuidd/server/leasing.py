@@ -70,21 +70,22 @@ class Leasing:
         self.unpassed = 0
         self._tell_at = 0.0
 
-    def grant(self, holder: Client) -> Generator[Pause, None, Lease]:
+    def grant(self, holder: Client) -> Generator[Pause, None, Lease | RefusedError]:
         """Lease a lane to a connection; then a lease that it has ends.
 
         If UTC has passed the horizon in the page, this waits for a save that raises it, at most
-        0.05 s. Raises RefusedError, ``no_lease``, and changes nothing.
+        0.05 s. A refusal, ``no_lease``, changes nothing. It is returned like NoLease, which says
+        why.
         """
         if self.page is None:
             words = "this daemon has no leases, and its log says why"
-            raise self._refusal("page", words, MOST_ASK_AGAIN)
+            return self._refusal("page", words, MOST_ASK_AGAIN)
         at = self._read()
         if at.elapsed >= self._saver.check_at:
             self._saver.check(at.elapsed)
         lease = self._timelines.lease(at=at, uid=holder.uid)
         if isinstance(lease, NoLease):
-            raise self._not_leased(lease, holder.uid)
+            return self._not_leased(lease, holder.uid)
         self.release(holder)
         holder.lease = lease
         if self.leases.horizon <= at.now:

@@ -10,6 +10,7 @@ from uuidd.core.ids.kinds import KINDS, PLACES
 from uuidd.core.ids.layouts import LAYOUTS, v4
 from uuidd.core.ids.places import Origin
 from uuidd.core.timeline.outcomes import Block
+from uuidd.core.timeline.page import Lease
 from uuidd.core.wire import libuuid, methods, rpc
 from uuidd.core.wire.libuuid import Op
 from uuidd.core.wire.methods import FALLBACK_IDS, IN_USE, MAX_MAKE, Make, RefusedError, Take
@@ -96,16 +97,22 @@ class Service:
                     if is_lease and client.unsent:
                         # The page goes with the first byte that is sent.
                         yield None
-                    result = methods.pack_lease((yield from self.leasing.grant(client)))
+                    result = yield from self.leasing.grant(client)
+                    if type(result) is Lease:
+                        result = methods.pack_lease(result)
                 elif call == "renew":
                     self._check_permitted(client.uid)
                     result = (yield from self._clones.renew())._asdict()
                 else:
                     result = self._status()
-                reply = rpc.pack_response(msgid, result)
             except RefusedError as refused:
-                code, is_lease = refused.code, False
-                reply = rpc.pack_error(msgid, code, refused.message)
+                # Without what refers to this answer.
+                result = refused.with_traceback(None)
+            if type(result) is RefusedError:
+                code, is_lease = result.code, False
+                reply = rpc.pack_error(msgid, code, result.message)
+            else:
+                reply = rpc.pack_response(msgid, result)
             if self._changed is None or not self._changed():
                 break
         tally.ids += ids

@@ -32,7 +32,6 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NoReturn
 
 import trio
 
@@ -101,18 +100,18 @@ class Acceptor:
         """Serve until ``stop``, and then until the last connection has ended."""
         try:
             async with trio.open_nursery() as self._tasks:
-                self._tasks.start_soon(self._poll)
+                self._tasks.start_soon(_with_memory, self._poller.run)
                 self._tasks.start_soon(self._dropper.run)
                 with self._accepting:
-                    await self._accept()
+                    await _with_memory(self._accept)
                 self._stop_reading()
                 if self._draining:
-                    await self._accept(backlog_only=True)
+                    await _with_memory(partial(self._accept, backlog_only=True))
                 await self._finish()
                 self._tasks.cancel_scope.cancel()
         finally:
             self._closing = True
-            for client in list(self._open):
+            for client in self._open | self._rejected:
                 self._end(client)
 
     def stop(self, *, drain: bool) -> None:
@@ -147,10 +146,7 @@ class Acceptor:
                 await self._after(error)
                 continue
             self._exhausted = False
-            try:
-                self.admit(sock, peer_uid(sock))
-            except MemoryError:
-                _end_without_memory()
+            self.admit(sock, peer_uid(sock))
             accepted += 1
             if not accepted % ACCEPTS:
                 await trio.lowlevel.checkpoint()
@@ -210,24 +206,12 @@ class Acceptor:
         elif then is REQUEST:
             self._poller.park(client)
         else:
-            self._tasks.start_soon(self._attend, client, then)
-
-    async def _poll(self) -> None:
-        try:
-            await self._poller.run()
-        except MemoryError:
-            _end_without_memory()
+            self._tasks.start_soon(_with_memory, partial(self._attend, client, then))
 
     async def _attend(self, client: Client, then: Next) -> None:
         """Wait for what has to happen, and pump, until the client is silent or ends."""
-        try:
-            while then is not END and then is not REQUEST:
-                then = await self._next(client, then)
-        except MemoryError:
-            _end_without_memory()
-        except BaseException:
-            self._end(client)
-            raise
+        while then is not END and then is not REQUEST:
+            then = await self._next(client, then)
         self._place(client, then)
 
     async def _next(self, client: Client, then: Next) -> Next:
@@ -322,11 +306,15 @@ async def _ready(
     return False
 
 
-def _end_without_memory() -> NoReturn:
-    """End the process at once. To unwind takes memory too, and a daemon once hung in that.
+async def _with_memory(work: Callable[[], Awaitable[object]]) -> None:
+    """Do *work*, and end the process at once when there is no memory for it.
 
-    It is a crash like any other: the next start repeats nothing.
+    To unwind takes memory too, and a daemon once hung in that. It is a crash like any other: the
+    next start repeats nothing.
     """
-    with contextlib.suppress(OSError):
-        os.write(2, b"uuidd: ERROR: out of memory, ending at once\n")
-    os._exit(1)
+    try:
+        await work()
+    except MemoryError:
+        with contextlib.suppress(OSError):
+            os.write(2, b"uuidd: ERROR: out of memory, ending at once\n")
+        os._exit(1)

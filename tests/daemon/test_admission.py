@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,8 +29,13 @@ def enter(admission: Admission, *uids: int) -> list[bool]:
     for uid in uids:
         found.append(not admission.refusal(uid))
         if found[-1]:
-            admission.enter(uid)
+            admission.enter(Mock(uid=uid))
     return found
+
+
+def leave(admission: Admission, uid: int) -> None:
+    """Let a connection of a user end."""
+    admission.leave(next(client for client in admission.open if client.uid == uid))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,7 @@ def test_the_user_with_the_most_may_lose_connections(admission: Admission) -> No
     enter(admission, 0)
     assert admission.largest(OTHER) == (0, 2)
     assert admission.largest(USER) == (0, 1)
-    admission.leave(0)
+    leave(admission, 0)
     enter(admission, USER)
     assert admission.largest(USER) == (USER, 0)
 
@@ -104,13 +110,13 @@ def test_a_refusal_names_what_is_full(admission: Admission) -> None:
 
 def test_a_connection_that_ends_makes_room(admission: Admission) -> None:
     enter(admission, USER, USER, OTHER, 0)
-    admission.leave(OTHER)
+    leave(admission, OTHER)
     assert enter(admission, USER) == [False]
-    admission.leave(USER)
+    leave(admission, USER)
     assert enter(admission, USER, USER) == [True, False]
     assert enter(admission, OTHER, 0, 0) == [True, True, False]
-    admission.leave(0)
-    assert (admission.open, admission.highest) == (4, 5)
+    leave(admission, 0)
+    assert (len(admission.open), admission.highest) == (4, 5)
 
 
 def test_another_peers_user_is_known() -> None:

@@ -33,6 +33,7 @@ from uuidd.core.timeline.leases import PER_USER, RESERVED
 from uuidd.core.timeline.page import EPOCH_AT, HORIZON_AT, TOKENS_AT
 from uuidd.core.wire import methods, rpc
 from uuidd.core.wire.methods import MOST_ASK_AGAIN
+from uuidd.server.client import Client
 from uuidd.server.events import SPAN
 from uuidd.server.leasing import ASK_AGAIN_SECONDS
 from uuidd.server.page import PAGE_BYTES, Page
@@ -215,11 +216,11 @@ async def test_a_connection_counts_until_its_page_was_read(served: Serving) -> N
     """Also after it has ended, because the kernel counts the page as the daemon's until then."""
     async with served.connect() as peer:
         await ended_unread(peer)
-        assert served.inside.admission.open == 1
+        assert len(served.inside.admission.open) == 1
         assert await peer.rest()
         assert len(peer.passed) == 1
         await trio.testing.wait_all_tasks_blocked()
-        assert served.inside.admission.open == 0
+        assert len(served.inside.admission.open) == 0
 
 
 async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(
@@ -229,11 +230,11 @@ async def test_a_connection_counts_until_a_page_that_was_not_read_is_dropped(
     peers = [served.connect() for _ in range(3 * ENDS)]
     for peer in peers:
         await ended_unread(peer)
-    assert served.inside.admission.open == len(peers)
+    assert len(served.inside.admission.open) == len(peers)
     for peer in peers:
         peer.sock.close()
     await trio.testing.wait_all_tasks_blocked()
-    assert served.inside.admission.open == 0
+    assert len(served.inside.admission.open) == 0
 
 
 async def test_a_connection_that_has_ended_keeps_no_bytes_while_its_page_is_unread(
@@ -253,7 +254,7 @@ async def test_a_connection_that_has_ended_keeps_no_bytes_while_its_page_is_unre
         finally:
             tracemalloc.stop()
         assert served.inside.service.rpc.refused == {"unread": count}
-        assert served.inside.admission.open == count
+        assert len(served.inside.admission.open) == count
     assert kept < count * 4096
 
 
@@ -403,9 +404,9 @@ async def test_the_token_is_cleared_before_anything_else(
     seen: list[dict[int, int]] = []
     leave = served.inside.admission.leave
 
-    def noted(uid: int) -> None:
+    def noted(client: Client) -> None:
         seen.append(tokens(page))
-        leave(uid)
+        leave(client)
 
     monkeypatch.setattr(served.inside.admission, "leave", noted)
     async with served.connect() as other:

@@ -35,7 +35,7 @@ from functools import partial
 
 import trio
 
-from uuidd.server.admission import Admission, Evictor
+from uuidd.server.admission import Admission
 from uuidd.server.client import END, REQUEST, Client, Next
 from uuidd.server.descriptors import Dropper
 from uuidd.server.fairness import TURN_SECONDS, Turns, counting
@@ -81,20 +81,18 @@ class Acceptor:
     ) -> None:
         self._listener = listener
         self._service = service
-        self._admission = admission
+        self._admission, self._open = admission, admission.open
         self._limits = service.limits
         self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
         self._monotonic = monotonic
         self._turns = Turns(monotonic)
         # The connections of each user whose replies wait to be read.
         self._unread: Counter[int] = Counter()
-        self._open: set[Client] = set()
         self._rejected: set[Client] = set()
         self._ended = trio.Event()
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = self._closing = False
         self._poller = Poller(self._place, service.rpc.refuse, monotonic)
-        self._evictor = Evictor(self._open, admission, self._poller.drop, service.rpc.refuse)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
@@ -168,15 +166,16 @@ class Acceptor:
 
     def admit(self, sock: socket.SocketType, uid: int) -> None:
         """Serve a new connection of the user *uid*, or reject it if there is no room for it."""
-        refusal = self._admission.refusal(uid)
-        if refusal and self._evictor.make_room(uid, self._limits.request_seconds):
-            refusal = self._admission.refusal(uid)
+        admission, refuse = self._admission, self._service.rpc.refuse
+        refusal = admission.refusal(uid)
+        if refusal and admission.make_room(uid, self._poller.drop, refuse):
+            refusal = admission.refusal(uid)
         sock = self._dropper.wary(sock)
         client = Client(sock, uid, self._service, refusal)
         then = client.receive()
         if refusal:
-            self._service.rpc.refuse("connections")
-            self._admission.rejected += 1
+            refuse("connections")
+            admission.rejected += 1
             if len(self._rejected) >= MAX_REJECTIONS:
                 sock.close()
                 return
@@ -188,8 +187,7 @@ class Acceptor:
                 # Nobody can see that it was open, and to count it costs a tenth of the whole.
                 sock.close()
                 return
-            self._admission.enter(uid)
-            self._open.add(client)
+            admission.enter(client)
         if then is None:
             then = self._pump(client)
         elif client.silent_since is not None:
@@ -283,8 +281,7 @@ class Acceptor:
                 client.end()
                 self._poller.park(client)
                 return
-            self._open.remove(client)
-            self._admission.leave(client.uid)
+            self._admission.leave(client)
         client.sock.close()
         if self._closing:
             self._ended.set()

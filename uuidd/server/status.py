@@ -51,7 +51,7 @@ class Report:
             "node_source": utc.node.source,
             "volatile": utc.volatile is not None,
             "unreachable": self._unreachable(),
-            "connections": parts.admission.open,
+            "connections": len(parts.admission.open),
             "connections_highest": parts.admission.highest,
             "connections_rejected": parts.admission.rejected,
             "requests": {"rpc": service.rpc.status(), "libuuid": service.libuuid.status()},
@@ -107,7 +107,7 @@ class Report:
         ids = parts.service.rpc.ids + parts.service.libuuid.ids
         rate = (ids - self._line_ids) / max(now - self._line_at, 0.001)
         self._line_ids, self._line_at = ids, now
-        line = f"Serving {counted(parts.admission.open, 'connection')}, {rate:,.0f} ids/s"
+        line = f"Serving {counted(len(parts.admission.open), 'connection')}, {rate:,.0f} ids/s"
         if out := utc.leases.out:
             line += f", {counted(out, 'lease')}"
         if trouble := self._unreachable():

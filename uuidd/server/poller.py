@@ -118,8 +118,7 @@ class Poller:
                     round_ends = monotonic() + ROUND_SECONDS
                 # Each once before any a second time: epoll would return the first ones again.
                 for fd, _ in ready:
-                    if fd in self._by_fd:
-                        self._serve_user(self._by_fd[fd])
+                    self._serve_user(self._by_fd[fd])
                     if monotonic() > round_ends:
                         await trio.lowlevel.checkpoint()
                         round_ends = monotonic() + ROUND_SECONDS

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import fcntl
 import socket
+import sys
+import termios
 from typing import Any, cast
 
 import pytest
@@ -177,6 +180,15 @@ def test_more_than_is_read_at_once_is_answered() -> None:
             sent += more
             more, then = one.pump()
     assert (sent, then) == (b"\1" * (len(many) // len(SOME[1])), Next.REQUEST)
+
+
+def test_requests_that_wait_for_a_turn_wait_in_the_socket() -> None:
+    """Or those of thousands of connections would fill the memory."""
+    many = SOME[1] * 1000
+    with Pumped(clock=TickingClock(step=1.0)) as one:
+        assert one.pump(many) == (b"\1", Next.TURN)
+        left = fcntl.ioctl(one.client.sock, termios.FIONREAD, bytes(4))
+        assert len(many) - int.from_bytes(left, sys.byteorder) <= 4096
 
 
 @pytest.mark.parametrize("data", [b"\x02", b"\x04\x01\0\0\0", b"\x00\x02more"])

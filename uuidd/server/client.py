@@ -60,8 +60,9 @@ LEAST_UNREAD = 256
 """Bytes of the system's memory that any unread byte takes at least. For a moment after the last one
 was read, a few bytes still count."""
 
-READ_BYTES = 16384
-"""Bytes read at once: some hundreds of pipelined requests."""
+READ_BYTES = 4096
+"""Bytes read at once: a hundred pipelined requests. They are the daemon's memory until the user has
+had turns for all of them, and one user may have thousands of connections."""
 
 FIRST = "first"
 """Stands for the first reply to a client."""

@@ -26,12 +26,12 @@ STORED = Node(7 | MULTICAST, "random")
 GIVEN = Node(99 | MULTICAST, "given")
 
 
-def take(utc: Utc, count: int, *, now: int, whole: bool = False, avoid: int | None = None) -> Block:
+def take(utc: Utc, count: int, *, now: int, whole: bool = False) -> Block:
     """Take a block; where the timeline asks for a switch, switch once and take again."""
     try:
         return utc.take(count, now=now, whole=whole)
     except NeedsSwitch:
-        utc.switch(now=now, avoid=avoid)
+        utc.switch(now=now)
     return utc.take(count, now=now, whole=whole)
 
 
@@ -49,6 +49,7 @@ class Host(Timelines):
         *,
         at: Reading | int = NOW,
         node: Node | None = None,
+        avoid: int | None = None,
         floor: int = 0,
         fence: Fence | None = None,
         lost: bool = False,
@@ -58,7 +59,15 @@ class Host(Timelines):
         self.page = [0] * PAGE_WORDS
         leases = Leases(self.page)
         leases.floor = floor
-        utc = Utc(loaded, machine="host", now=now, random=Draws(), node=node, leases=leases)
+        utc = Utc(
+            loaded,
+            machine="host",
+            now=now,
+            random=Draws(),
+            node=node,
+            avoid=lambda: avoid,
+            leases=leases,
+        )
         mark = loaded.steady if loaded else None if lost else 0
         steady = Steady(mark, now=now, elapsed=elapsed, lost=lost)
         super().__init__(utc, steady, fence=fence or Fence(), epoch=EPOCH)

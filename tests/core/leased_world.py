@@ -68,6 +68,10 @@ STEPS = ("read UTC and the horizon", "read the token", "use")
 """What a holder does, one after the other."""
 
 
+def unknown() -> None:
+    """Return no clock sequence of another program."""
+
+
 @dataclass(frozen=True)
 class Bounds(exploring.Bounds):
     """How large the world is, beside what all worlds have: *lanes* to lease, and so on.
@@ -274,6 +278,7 @@ class Host(exploring.Host):
             machine="",
             now=at.now,
             random=self.random,
+            avoid=unknown,
             ring=self.bounds.ring,
             leases=Leases(self.page),
         )

@@ -258,6 +258,10 @@ class Host(exploring.Host):
     def _avoid(self, number: int) -> None:
         self.used = None if number == 0 else number - 1 << LANE_BITS
 
+    def avoid(self) -> int | None:
+        """Return the clock sequence in libuuid's clock file."""
+        return self.used
+
     def _lose(self, move: Move) -> None:
         given = [max(row) for (node, _), row in self.ends.items() if node == GIVEN.value]
         self.forgotten = max([self.forgotten, *given])
@@ -284,7 +288,7 @@ class Host(exploring.Host):
             now=move.now,
             random=self.random,
             node=fixed,
-            avoid=self.used,
+            avoid=self.avoid,
             ring=self.bounds.ring,
             leases=Leases([0] * TOKENS_AT),
         )
@@ -309,7 +313,7 @@ class Host(exploring.Host):
 
     def _take_utc(self, count: int, at: Reading, *, whole: bool) -> None:
         try:
-            block = take(self.timelines.utc, count, now=at.now, whole=whole, avoid=self.used)
+            block = take(self.timelines.utc, count, now=at.now, whole=whole)
         except (NoneFree, NeedsSave):
             return
         except Closed:

@@ -130,10 +130,10 @@ def test_a_fixed_node_leaves_libuuids_clock_sequence_alone() -> None:
     """And the one that is open, and the next one, which a clone opens after a step of UTC."""
     numbers = set()
     for drawn in range(64):
-        host = Host(node=GIVEN)
-        host.renew(at=NOW, random=Draws(drawn), avoid=63 * LANES + 5)
+        host = Host(node=GIVEN, avoid=63 * LANES + 5)
+        host.renew(at=NOW, random=Draws(drawn))
         numbers.add(host.number)
-    assert numbers == {*range(63)} - {1, 2}
+    assert numbers == {*range(63)} - {31, 32}
 
 
 def test_a_volatile_node_is_drawn_anew_too(host: Host) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -25,7 +26,7 @@ def begun(
     *,
     now: int = NOW,
     node: Node | None = None,
-    avoid: int | None = None,
+    avoid: Callable[[], int | None] = lambda: None,
     floor: int | None = None,
     first: int = 0,
     ring: int = 4,
@@ -217,11 +218,15 @@ def test_a_fixed_node_is_not_kept_as_a_random_one() -> None:
 
 
 def test_a_step_back_keeps_away_from_another_programs_clock_sequence() -> None:
-    utc = begun(stored({5: 0}, generation=5, node=MAC_A), node=MAC_A, ring=8)
+    """Its clock sequence is read at the step."""
+    used = [5 << LANE_BITS]
+    loaded = stored({5: 0}, generation=5, node=MAC_A)
+    utc = begun(loaded, node=MAC_A, avoid=lambda: used[-1], ring=8)
     save(utc)
     take(utc, 1, now=NOW)
+    used.append(6 << LANE_BITS)
     with pytest.raises(NeedsSave):
-        take(utc, 1, now=NOW - TOLERANCE, avoid=6 << LANE_BITS)
+        take(utc, 1, now=NOW - TOLERANCE)
     assert number(utc) == 2
 
 
@@ -247,11 +252,11 @@ def test_a_random_node_needs_no_floor() -> None:
 
 
 def test_a_fixed_node_keeps_away_from_another_programs_clock_sequence() -> None:
-    utc = begun(node=MAC_A, avoid=5 << LANE_BITS | 3, ring=GENERATIONS)
+    utc = begun(node=MAC_A, avoid=lambda: 5 << LANE_BITS | 3, ring=GENERATIONS)
     assert number(utc) == 5 + GENERATIONS // 2
-    utc = begun(node=MAC_A, avoid=60 << LANE_BITS, ring=GENERATIONS)
+    utc = begun(node=MAC_A, avoid=lambda: 60 << LANE_BITS, ring=GENERATIONS)
     assert number(utc) == 60 + 32 - GENERATIONS
-    assert number(begun(avoid=2 << LANE_BITS)) == 1, "nobody shares a random node"
+    assert number(begun(avoid=lambda: 2 << LANE_BITS)) == 1, "nobody shares a random node"
 
 
 def test_a_volatile_node_is_never_saved() -> None:
@@ -416,7 +421,7 @@ def test_another_product_changes_the_generation_of_a_fixed_node(
 ) -> None:
     """It is drawn. It is none that the original opens next, or libuuid, which has the node too."""
     state = replace(stored({1: NOW - 5}, generation=1, node=MAC_A), product="here")
-    utc = begun(state, node=MAC_A, product="there", avoid=avoid, first=first)
+    utc = begun(state, node=MAC_A, product="there", avoid=lambda: avoid, first=first)
     assert (utc.node, number(utc)) == (MAC_A, 0 if first % 2 == 0 else 3)
 
 

@@ -193,6 +193,7 @@ class Inside(Assembly):
             node=node,
             lost=lost,
             page=page,
+            avoid=lambda: self.libuuid_clock_seq,
             ask=lambda: self.quality,
         )
         self.timeline, self.steady = timelines.utc, timelines.steady
@@ -211,7 +212,6 @@ class Inside(Assembly):
             unreachable=unreachable,
             ask=lambda: self.quality,
             entropy=Entropy(random.Random(1).randbytes, lambda: 0.0),
-            libuuid_clock_seq=lambda: self.libuuid_clock_seq,
             vmclock=vmclock,
             log=log,
             sets=sets,

@@ -61,9 +61,7 @@ class Allocator:
     """Gives out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
 
     Each block is for a user, *uid*. While users want more ticks than there are, all have the same
-    share of them.
-    *libuuid_clock_seq* reads the clock sequence that libuuid uses without a daemon. *renewed* waits
-    until the fence of the worker number has changed; None if it never does.
+    share of them. *renewed* waits until the fence of the worker number has changed, or is None.
     """
 
     def __init__(
@@ -72,14 +70,12 @@ class Allocator:
         saver: Saver,
         read: Callable[[], Reading],
         limits: Limits,
-        libuuid_clock_seq: Callable[[], int | None],
         renewed: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._limits = limits
         self._timelines = timelines
         self._saver = saver
         self._read = read
-        self._libuuid_clock_seq = libuuid_clock_seq
         self._renewed = renewed
         self._short, self._whole, self._steady = Shares(1), Shares(BLOCK_LANES - 1), Shares(1)
         # The requests of each user that wait for anything, and those that wait for ticks.
@@ -146,7 +142,8 @@ class Allocator:
                     fenced = timeline == "snowflake"
                     block = self._timelines.take_steady(count, at=at, whole=whole, fenced=fenced)
             except NeedsSwitch:
-                self._switch(at.now)
+                self._timelines.utc.switch(now=at.now)
+                events.openings(self._timelines.utc)
             except NoneFree:
                 shares.draw(uid, asked=count, given=0, at=at.elapsed)
                 raise
@@ -205,12 +202,6 @@ class Allocator:
                 return self._take(timeline, count, whole, uid)
             except NotNow as again:
                 none = again.with_traceback(None)
-
-    def _switch(self, now: int) -> None:
-        """Let another generation or node of utc serve, apart from the one that libuuid uses now."""
-        utc = self._timelines.utc
-        utc.switch(now=now, avoid=self._libuuid_clock_seq() if utc.node.fixed else None)
-        events.openings(utc)
 
     def _held(self) -> str:
         """Return why the steady timeline stands still, "" if it does not."""

@@ -48,7 +48,7 @@ def timelines_from(
     node: Node | None = None,
     lost: bool = False,
     epochs: Mapping[int, int] = NO_EPOCHS,
-    avoid: int | None = None,
+    avoid: Callable[[], int | None] = libuuid_clock_seq,
     floor: int | None = None,
     page: Page | None = None,
     ask: Callable[[], Quality] = quality,
@@ -101,8 +101,7 @@ class Assembly:
     *clock* makes the clock, and is given what to call at each step. *keeper* makes what keeps the
     number of a fleet. *unreachable* says why no client can connect, "" while they can. *save* and
     *unusable* are as in ``Saver``, *own_uid* and *outsiders* as in ``Admission``, *ask* as in
-    ``Trust``, *libuuid_clock_seq* as in ``Allocator``, and *vmclock*, *log* and *sets* open the
-    signals of ``Alarms``.
+    ``Trust``, and *vmclock*, *log* and *sets* open the signals of ``Alarms``.
 
     The ``run`` of each part that has one has to be running while clients are served.
     """
@@ -122,7 +121,6 @@ class Assembly:
         unreachable: Callable[[], str] = str,
         ask: Callable[[], Quality] = quality,
         entropy: Entropy | None = None,
-        libuuid_clock_seq: Callable[[], int | None] = libuuid_clock_seq,
         vmclock: Callable[[], VmClock] = VmClock,
         log: Callable[[], KernelLog] = kernel_log,
         sets: Callable[[], ClockSets] = ClockSets,
@@ -144,7 +142,6 @@ class Assembly:
             self.entropy,
             go_on=settings.go_on_after_clone,
             dropped=(lambda _: None) if self.keeper is None else self.keeper.dropped,
-            libuuid_clock_seq=libuuid_clock_seq,
         )
         leases = timelines.utc.leases
         self.alarms = Alarms(
@@ -152,7 +149,7 @@ class Assembly:
         )
         self.report = Report(self, unreachable)
         renewed = None if self.keeper is None else self.keeper.renewed
-        self.allocator = Allocator(timelines, self.saver, read, limits, libuuid_clock_seq, renewed)
+        self.allocator = Allocator(timelines, self.saver, read, limits, renewed)
         self.leasing = Leasing(timelines, self.saver, read, None if page is None else page.fd)
         self.refusals = Refusals()
         self.service = Service(

@@ -59,7 +59,7 @@ class Clones:
 
     *read* reads the clock. With *go_on*, a worker number that was set by hand is kept. *dropped* is
     called after each renewal, which drops a claimed number, with the time on trio's clock before
-    which no other one is to be claimed. *libuuid_clock_seq* is as in ``Allocator``.
+    which no other one is to be claimed.
 
     *noticed* counts the signals, *saved* the renewals that were saved, and *last_by* names the last
     signal.
@@ -74,7 +74,6 @@ class Clones:
         *,
         go_on: bool,
         dropped: Callable[[float], None],
-        libuuid_clock_seq: Callable[[], int | None],
     ) -> None:
         self._timelines = timelines
         self._saver = saver
@@ -82,7 +81,6 @@ class Clones:
         self._entropy = entropy
         self._go_on = go_on
         self._dropped = dropped
-        self._libuuid_clock_seq = libuuid_clock_seq
         self._joined = trio.Event()
         self._saved_at = self._last_at = -inf
         self.noticed = self.saved = 0
@@ -161,13 +159,12 @@ class Clones:
         return not self._timelines.utc.ring.horizon.limit
 
     def _renew(self, *, joined: bool) -> int:
-        utc, fence = self._timelines.utc, self._timelines.fence
+        fence = self._timelines.fence
         number, claimed = fence.number, fence.claim is not None
         self._entropy.drop()
         ended = self._timelines.renew(
             at=self._read(),
             random=Entropy(of_this_moment).bits,
-            avoid=self._libuuid_clock_seq() if utc.node.fixed else None,
             go_on=self._go_on,
             unsaved=joined,
         )

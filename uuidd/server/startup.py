@@ -43,7 +43,7 @@ from uuidd.core.ids import snowflake, times
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND
 from uuidd.core.timeline.state import NO_EPOCHS, Node, State
 from uuidd.core.timeline.timelines import Reading, Timelines
-from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_clock_seq, libuuid_mark
+from uuidd.libuuid_clock import LIBUUID_CLOCK, LIBUUID_CONT, libuuid_mark
 from uuidd.node import choose
 from uuidd.privileges import acting_as, become, hand_over
 from uuidd.product import product_hash
@@ -260,7 +260,6 @@ def begin_timelines(
         node=node,
         lost=lost,
         epochs=epochs,
-        avoid=None if node is None else libuuid_clock_seq(),
         floor=max((at.now + ahead for _, ahead in marks if ahead <= MAX_MARK_AHEAD), default=None),
         page=page,
     )

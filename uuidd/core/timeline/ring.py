@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from uuidd.core.ids.nodes import RandomBits, random_node
 from uuidd.core.timeline.generation import GENERATION_BITS, LANE_BITS, Generation
@@ -13,11 +13,13 @@ class Ring:
     """The *size* generations of *node*, with the *marks* of a saved state. None is open at first.
 
     *number* is the one that is open, or was the last to be. *horizon* is its horizon. *floor* is
-    a mark of all generations if the node is fixed. *none_before* is a tick before which none can be
+    a mark of all generations if the node is fixed. *avoid* returns a clock sequence that another
+    program uses now with a fixed node, or None. *none_before* is a tick before which none can be
     opened.
     """
 
     __slots__ = (
+        "_avoid",
         "_top_at_save",
         "floor",
         "horizon",
@@ -31,13 +33,21 @@ class Ring:
     )
 
     def __init__(
-        self, node: Node, number: int, *, marks: Mapping[int, int], floor: int, size: int
+        self,
+        node: Node,
+        number: int,
+        *,
+        marks: Mapping[int, int],
+        floor: int,
+        size: int,
+        avoid: Callable[[], int | None],
     ) -> None:
         self.node = node
         self.number = number
         self.marks = dict(marks)
         self.floor = floor
         self.size = size
+        self._avoid = avoid
         self.horizons = {each: Horizon(mark) for each, mark in self.marks.items()}
         self.horizon = self.horizon_of(number)
         self.open: Generation | None = None
@@ -49,14 +59,15 @@ class Ring:
         mark = self.marks.get(number, 0)
         return max(mark, self.floor) if self.node.fixed else mark
 
-    def open_next(self, now: int, avoid: int | None = None) -> Generation | None:
+    def open_next(self, now: int, *, drawn: bool = False) -> Generation | None:
         """Open the next generation whose mark lies not past *now*; return it, or None.
 
-        Under a fixed node the search begins far from the clock sequence *avoid*, if one is given.
+        Unless *drawn* tells that the next was just drawn, the search begins far from another
+        program's.
         """
-        first = self.number + 1
-        if self.node.fixed and avoid is not None:
-            first = (avoid >> LANE_BITS) + self.size // 2
+        first, avoided = self.number + 1, self._avoided()
+        if avoided is not None and not drawn:
+            first = avoided + self.size // 2
         for number in ((first + step) % self.size for step in range(self.size)):
             if self.mark(number) <= now:
                 self.open_number(number)
@@ -81,19 +92,17 @@ class Ring:
             self.marks[self.number] = max(self.open.top, end)
             self.open = None
 
-    def draw(self, random: RandomBits, avoid: int | None) -> None:
-        """Draw the generation to open next, but not that of the clock sequence *avoid*.
+    def draw(self, random: RandomBits) -> None:
+        """Draw the generation to open next, but not that of another program.
 
         Nor one that a copy of this machine uses: it goes on with this one and, after a step of UTC,
         with the next one.
         """
-        used = {self.number, (self.number + 1) % self.size}
-        if avoid is not None:
-            used.add(avoid >> LANE_BITS)
+        used = {self.number, (self.number + 1) % self.size, self._avoided()}
         others = [each for each in range(self.size) if each not in used] or [*range(self.size)]
         self.number = (others[random(GENERATION_BITS) % len(others)] - 1) % self.size
 
-    def renew(self, end: int, *, random: RandomBits, avoid: int | None) -> None:
+    def renew(self, end: int, random: RandomBits) -> None:
         """Leave what a copy of this machine has too: the open generation, and a node not fixed.
 
         The mark is found as ``leave`` does, past all that the copy may have given out. The next
@@ -104,7 +113,7 @@ class Ring:
         self.leave(max(end, self.horizon.highest))
         if not self.node.fixed:
             self.node = Node(random_node(random), "random")
-        self.draw(random, avoid)
+        self.draw(random)
         self.void_saves()
 
     def begin_save(self, end: int) -> dict[int, int]:
@@ -135,3 +144,8 @@ class Ring:
     def used(self) -> bool:
         """Whether the open generation gave out anything since the last ``begin_save``."""
         return self.open is not None and self.open.top != self._top_at_save
+
+    def _avoided(self) -> int | None:
+        """The generation of another program under a fixed node; None if none is known."""
+        used = self._avoid() if self.node.fixed else None
+        return None if used is None else used >> LANE_BITS

@@ -140,7 +140,6 @@ class Timelines:
         *,
         at: Reading,
         random: RandomBits,
-        avoid: int | None = None,
         go_on: bool = False,
         unsaved: bool = False,
     ) -> int:
@@ -156,7 +155,7 @@ class Timelines:
         """
         ended = self.utc.leases.out
         self.outdated = True
-        self.utc.renew(now=at.now, random=random, avoid=avoid)
+        self.utc.renew(now=at.now, random=random)
         if self.fence.claim is not None:
             self.fence.close()
         elif not go_on:

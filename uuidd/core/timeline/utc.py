@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from uuidd.core.ids.nodes import RandomBits, random_node
@@ -35,11 +36,10 @@ class Utc:
     *machine* is the hash of the host's machine-id, *product* that of its product UUID, "" where it
     is not known. With another one than the state's, the node is not kept, nor the generation under
     a fixed node; the marks are. *node* is the fixed node to use; without one the
-    timeline keeps the stored random node, or draws one with *random*. *avoid* is a clock sequence
-    that another program may be using under the same fixed node. *floor* is the tick at or past
-    which that program has used none; it counts when a fixed node begins. *ring* is the number of
-    generations. *leases* is where lanes are leased: none before UTC has passed its floor, nor
-    before the mark of leases in *loaded*.
+    timeline keeps the stored random node, or draws one with *random*. *avoid* is as in ``Ring``.
+    *floor* is the tick at or past which that program has used none; it counts when a fixed node
+    begins. *ring* is the number of generations. *leases* is where lanes are leased: none before UTC
+    has passed its floor, nor before the mark of leases in *loaded*.
 
     Nothing is given out before the first save completes: call ``begin_save``, write the state that
     it returns, call ``end_save``.
@@ -58,7 +58,7 @@ class Utc:
         now: int,
         random: RandomBits,
         node: Node | None = None,
-        avoid: int | None = None,
+        avoid: Callable[[], int | None] = lambda: None,
         floor: int | None = None,
         ring: int = GENERATIONS,
         leases: Leases | None = None,
@@ -85,22 +85,22 @@ class Utc:
         begin = max(now, floor or now) if node.fixed else now
         if loaded is None:
             drawn = random(GENERATION_BITS) % ring
-            self.ring = Ring(node, drawn, marks={}, floor=begin, size=ring)
-            self._open_next(now, "no state", avoid=avoid)
+            self.ring = Ring(node, drawn, marks={}, floor=begin, size=ring, avoid=avoid)
+            self._open_next(now, "no state")
             return
         changed = not node.same_as(loaded.node)
         if not (changed and node.fixed):
             begin = loaded.floor
         number = loaded.generation
-        self.ring = Ring(node, number, marks=loaded.marks, floor=begin, size=ring)
+        self.ring = Ring(node, number, marks=loaded.marks, floor=begin, size=ring, avoid=avoid)
         past = self.ring.mark(number) - now
         if copied:
-            self.ring.draw(random, avoid)
-            self._open_next(now, COPIED)
+            self.ring.draw(random)
+            self._open_next(now, COPIED, drawn=True)
         elif changed:
-            self._open_next(now, "node changed", avoid=avoid)
+            self._open_next(now, "node changed")
         elif past > 0:
-            self._open_next(now, "the saved mark lies past now", back=past, avoid=avoid)
+            self._open_next(now, "the saved mark lies past now", back=past)
         else:
             self.ring.open_number(number)
 
@@ -137,22 +137,22 @@ class Utc:
             self.short_next = block.first + block.count
         return block
 
-    def switch(self, *, now: int, avoid: int | None = None) -> None:
+    def switch(self, *, now: int) -> None:
         """Let another generation or node serve, where ``take`` raised NeedsSwitch.
 
         After UTC stepped back by more than the tolerance, or once a generation is free again, this
         opens the next one. If none can be opened, a volatile node serves. It also leaves a volatile
-        node that is no longer needed. *avoid* is as in the constructor, but of this moment.
+        node that is no longer needed.
         """
         ring = self.ring
         if ring.open is None:
             if now >= ring.none_before:
-                self._open_next(now, "a generation is free again", avoid=avoid)
+                self._open_next(now, "a generation is free again")
         elif now < ring.open.top - TOLERANCE:
             back = ring.open.top - now
             ring.leave(self.leases.top)
             self.leases.leave_generation()
-            self._open_next(now, "UTC stepped back", back=back, avoid=avoid)
+            self._open_next(now, "UTC stepped back", back=back)
         if ring.open is None:
             self.use_volatile("no generation can be opened")
         self.leave_volatile(now=now)
@@ -176,21 +176,21 @@ class Utc:
             self.volatile = self._drawn()
             self._opened(self.volatile, reason)
 
-    def renew(self, *, now: int, random: RandomBits, avoid: int | None = None) -> None:
+    def renew(self, *, now: int, random: RandomBits) -> None:
         """Leave what a copy of this machine has too: the node or, if it is fixed, the generation.
 
         All leases and blocks end. A random node and a volatile one are drawn anew. A fixed node
-        goes on with a generation that is drawn, 6 bits, but is not that of *avoid*. *random*
-        replaces the one of the constructor, whose bits the copy may have too.
+        goes on with a generation that is drawn, 6 bits. *random* replaces the one of the
+        constructor, whose bits the copy may have too.
 
         The stored node gives out nothing before a save completes that has not begun yet.
         """
         self._random = random
-        self.ring.renew(self.leases.top, random=random, avoid=avoid)
+        self.ring.renew(self.leases.top, random)
         self.leases.renew()
         if self.volatile is not None:
             self.volatile = self._drawn()
-        self._open_next(now, RENEWED)
+        self._open_next(now, RENEWED, drawn=True)
         if self.ring.open is None:
             self.use_volatile("no generation can be opened")
 
@@ -257,8 +257,8 @@ class Utc:
         """Whether anything was given out under the stored node since the last ``begin_save``."""
         return self.ring.open is not None and (self.ring.used or self.leases.used)
 
-    def _open_next(self, now: int, reason: str, *, back: int = 0, avoid: int | None = None) -> None:
-        if opened := self.ring.open_next(now, avoid):
+    def _open_next(self, now: int, reason: str, *, back: int = 0, drawn: bool = False) -> None:
+        if opened := self.ring.open_next(now, drawn=drawn):
             self._opened(opened, reason, back)
 
     def _drawn(self) -> Generation:

@@ -1,6 +1,6 @@
 """How a host tells that its machine was cloned: three signals, in a class each.
 
-Each raises NoSignal on a host that does not have it. ``server/alarms.py`` says what comes of them.
+Each raises NoSignal on a host that does not have it. ``server/clones.py`` says what comes of them.
 
 *The page of the vmclock device*: memory in which the hypervisor tells of a restored snapshot.
 

@@ -19,7 +19,7 @@ from tests.tools import descriptors, failing
 from uuidd import clones
 from uuidd.clones import AT_ONCE, ClockSets, KernelLog, NoSignal, VmClock, kernel_log
 from uuidd.core.wire.methods import unpack_block
-from uuidd.server.alarms import CONFIRM_SECONDS, JUMP, LOOK_SECONDS
+from uuidd.server.clones import CONFIRM_SECONDS, JUMP, LOOK_SECONDS
 
 pytestmark = pytest.mark.usefixtures("autojump_clock")
 
@@ -312,8 +312,8 @@ class Host:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen meanwhile."""
-        with self.inside.alarms:
-            async with meanwhile(self.inside.alarms.run):
+        with self.inside.clones:
+            async with meanwhile(self.inside.clones.run):
                 await trio.testing.wait_all_tasks_blocked()
                 yield
 
@@ -377,8 +377,8 @@ async def test_the_status_says_which_signals_there_are() -> None:
 
 async def test_nothing_is_looked_at_where_there_is_no_page() -> None:
     host = Host()
-    with host.inside.alarms:
-        assert host.inside.alarms.changed is None
+    with host.inside.clones:
+        assert host.inside.clones.changed is None
 
 
 async def test_holders_of_leases_are_told_soon(page: Page) -> None:
@@ -400,7 +400,7 @@ async def test_no_answer_is_of_before_the_clone(
 ) -> None:
     host = Host(page=lambda: VmClock(page.path))
     inside = host.inside
-    with inside.alarms:
+    with inside.clones:
         before = inside.take().node
         await trio.sleep(0.1)
         take = inside.allocator.take

@@ -121,6 +121,7 @@ async def test_the_status_tells_of_clones(inside: Inside) -> None:
         "last_by": "vmclock",
         "last_age": 3.0,
         "after_clone": "refuse",
+        "signals": dict.fromkeys(("vmclock", "vmgenid", "clock"), "none here"),
     }
 
 

@@ -20,7 +20,6 @@ from uuidd.libuuid_clock import libuuid_clock_seq
 from uuidd.server import events
 from uuidd.server.acceptor import Acceptor
 from uuidd.server.admission import Admission
-from uuidd.server.alarms import Alarms
 from uuidd.server.allocator import Allocator
 from uuidd.server.clones import Clones
 from uuidd.server.entropy import Entropy
@@ -101,7 +100,7 @@ class Assembly:
     *clock* makes the clock, and is given what to call at each step. *keeper* makes what keeps the
     number of a fleet. *unreachable* says why no client can connect, "" while they can. *save* and
     *unusable* are as in ``Saver``, *own_uid* and *outsiders* as in ``Admission``, *ask* as in
-    ``Trust``, and *vmclock*, *log* and *sets* open the signals of ``Alarms``.
+    ``Trust``, and *vmclock*, *log* and *sets* open the signals of ``Clones``.
 
     The ``run`` of each part that has one has to be running while clients are served.
     """
@@ -142,10 +141,9 @@ class Assembly:
             self.entropy,
             go_on=settings.go_on_after_clone,
             dropped=(lambda _: None) if self.keeper is None else self.keeper.dropped,
-        )
-        leases = timelines.utc.leases
-        self.alarms = Alarms(
-            self.clones, read, lambda: leases.out, page=vmclock, log=log, sets=sets
+            page=vmclock,
+            log=log,
+            sets=sets,
         )
         self.report = Report(self, unreachable)
         renewed = None if self.keeper is None else self.keeper.renewed
@@ -161,7 +159,7 @@ class Assembly:
             self.admission.trusted,
             limits,
             self.refusals.note,
-            self.alarms.changed,
+            self.clones.changed,
         )
 
     def acceptor(self, listener: socket.socket) -> Acceptor:
@@ -169,9 +167,9 @@ class Assembly:
         return Acceptor(listener, self.service, self.admission)
 
     def _stepped(self, nanoseconds: int) -> None:
-        """End all leases if UTC was set back, log the step, and tell the alarms of it."""
+        """End all leases if UTC was set back, log the step, and tell the clones of it."""
         ended = 0
         if nanoseconds < 0:
             ended = self.timelines.step_back(-nanoseconds // 100, at=self.clock.read())
         events.step(nanoseconds, ended)
-        self.alarms.stepped(nanoseconds)
+        self.clones.stepped(nanoseconds)

@@ -1,4 +1,4 @@
-"""Answers the news that this machine was cloned: nothing is shared with the copy after it.
+"""Hears that this machine was cloned, by each signal that this host has, and ends what is shared.
 
 Theory of operation
 
@@ -12,18 +12,30 @@ Theory of operation
    volatile node serves until the next saved one, when SPAN is over.
 4. The kernel's random generator may be the copy's too until the kernel has heard of the clone. So
    the clocks are mixed into what is drawn here, and each further signal draws anew.
+5. The signal *vmclock*: its page is looked at after each answer is made and before it is sent
+   (service.py), and now and then for the holders of leases, who send no requests. It is changed
+   before the machine runs, so nothing is given out that the copy has too.
+6. *vmgenid*: the kernel's log says that its driver has found another generation, some milliseconds
+   after the machine runs.
+7. *clock*: UTC has jumped forward against CLOCK_BOOTTIME, and nobody has set it. It is not compared
+   with CLOCK_MONOTONIC, which stands still in a suspend, because a suspend makes no copy. A jump is
+   seen with the next reading of the clock. The kernel may be late to tell that UTC was set, so the
+   alarm waits for CONFIRM_SECONDS.
+8. Where a host lacks a signal, ``status`` says why, and nothing else happens.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Generator
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import trio
 
+from uuidd.clones import ClockSets, KernelLog, NoSignal, VmClock
 from uuidd.core.timeline.timelines import Reading, Timelines
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
 from uuidd.fleet.fences import shared_with_a_clone
@@ -44,7 +56,19 @@ FIXED = (
 BY_HAND = "renew"
 """What ``status`` says of a clone that was told by a request."""
 
+JUMP = 1_000_000_000
+"""Nanoseconds by which UTC must jump. To write a process to a file and restore it takes longer, and
+what is less may be a correction of the kernel."""
+
+CONFIRM_SECONDS = 0.05
+"""How long the kernel may take to tell that UTC was set."""
+
+LOOK_SECONDS = 0.1
+"""Between two looks at the page while leases are held: as long as a block lasts."""
+
 log = logging.getLogger("uuidd")
+
+_Signal = TypeVar("_Signal", VmClock, KernelLog, ClockSets)
 
 
 class Renewed(NamedTuple):
@@ -59,7 +83,8 @@ class Clones:
 
     *read* reads the clock. With *go_on*, a worker number that was set by hand is kept. *dropped* is
     called after each renewal, which drops a claimed number, with the time on trio's clock before
-    which no other one is to be claimed.
+    which no other one is to be claimed. *page*, *log* and *sets* open the signals, which end with
+    the context of this.
 
     *noticed* counts the signals, *saved* the renewals that were saved, and *last_by* names the last
     signal.
@@ -74,6 +99,9 @@ class Clones:
         *,
         go_on: bool,
         dropped: Callable[[float], None],
+        page: Callable[[], VmClock],
+        log: Callable[[], KernelLog],
+        sets: Callable[[], ClockSets],
     ) -> None:
         self._timelines = timelines
         self._saver = saver
@@ -85,16 +113,44 @@ class Clones:
         self._saved_at = self._last_at = -inf
         self.noticed = self.saved = 0
         self.last_by = ""
+        self._lacks: dict[str, str] = {}
+        self._open = contextlib.ExitStack()
+        self._page = self._opened("vmclock", page)
+        self._log = self._opened("vmgenid", log)
+        self._sets = self._opened("clock", sets)
+        self._jumped = trio.Event()
+        self._was_set = False
+
+    def __enter__(self) -> Clones:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
     async def run(self) -> None:
-        """Save the renewals that were joined, when SPAN is over, until it is cancelled."""
-        while True:
-            await self._joined.wait()
-            await trio.sleep_until(self._saved_at + SPAN)
-            # A signal may just have come that was saved.
-            if self._joined.is_set() and trio.current_time() >= self._saved_at + SPAN:
-                self._renew(joined=False)
-                events.openings(self._timelines.utc)
+        """Hear the signals, and save what was joined, until it is cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._save_joined)
+            if self._page is not None:
+                nursery.start_soon(self._look_at_page)
+            if self._log is not None:
+                nursery.start_soon(self._hear_log, self._log)
+            if self._sets is not None:
+                nursery.start_soon(self._hear_sets, self._sets)
+                nursery.start_soon(self._confirm_jumps, self._sets)
+
+    @property
+    def changed(self) -> Callable[[], bool] | None:
+        """What to call after each answer is made; it returns whether that has to be made anew.
+
+        None if there is nothing to look at.
+        """
+        return None if self._page is None else self._look
+
+    def stepped(self, nanoseconds: int) -> None:
+        """Take note that UTC has jumped, as it may if it was set."""
+        if nanoseconds >= JUMP and self._sets is not None:
+            self._jumped.set()
 
     def notice(self, by: str) -> int:
         """Share nothing any longer with a copy of this machine; return how many leases ended.
@@ -151,6 +207,8 @@ class Clones:
             "last_by": self.last_by,
             "last_age": round(age, 3) if self.noticed else None,
             "after_clone": "go-on" if self._go_on else "refuse",
+            # Why this host does not have a signal, "" if it does.
+            "signals": dict(self._lacks),
         }
 
     @property
@@ -181,3 +239,59 @@ class Clones:
             fence.why = shared_with_a_clone(number)
             log.error("Snowflakes are refused: %s", fence.why)
         return ended
+
+    async def _save_joined(self) -> None:
+        """Save the renewals that were joined, when SPAN is over."""
+        while True:
+            await self._joined.wait()
+            await trio.sleep_until(self._saved_at + SPAN)
+            # A signal may just have come that was saved.
+            if self._joined.is_set() and trio.current_time() >= self._saved_at + SPAN:
+                self._renew(joined=False)
+                events.openings(self._timelines.utc)
+
+    def _opened(self, name: str, opener: Callable[[], _Signal]) -> _Signal | None:
+        self._lacks[name] = ""
+        try:
+            signal = opener()
+        except NoSignal as lack:
+            self._lacks[name] = str(lack)
+            return None
+        self._open.callback(signal.close)
+        return signal
+
+    def _look(self) -> bool:
+        assert self._page is not None  # noqa: S101 - there is one where this is called
+        if not self._page.changed():
+            return False
+        self.notice("vmclock")
+        return True
+
+    async def _look_at_page(self) -> None:
+        while True:
+            await trio.sleep(LOOK_SECONDS if self._timelines.utc.leases.out else 10 * LOOK_SECONDS)
+            self._look()
+
+    async def _hear_log(self, log: KernelLog) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(log.fd)
+            if log.heard():
+                self.notice("vmgenid")
+
+    async def _hear_sets(self, sets: ClockSets) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(sets.fd)
+            if sets.was_set():
+                self._was_set = True
+                # This finds the jump now. One that is too small for an alarm excuses no other.
+                self._read()
+                self._was_set = self._jumped.is_set()
+
+    async def _confirm_jumps(self, sets: ClockSets) -> None:
+        while True:
+            await self._jumped.wait()
+            await trio.sleep(CONFIRM_SECONDS)
+            was_set = sets.was_set() or self._was_set
+            self._jumped, self._was_set = trio.Event(), False
+            if not was_set:
+                self.notice("clock")

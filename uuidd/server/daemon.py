@@ -96,14 +96,13 @@ async def serve(
         log=kernel_log,
     )
     acceptor = parts.acceptor(listener.sock)
-    with parts.alarms, trio.open_signal_receiver(*SIGNALS) as signals:
+    with parts.clones, trio.open_signal_receiver(*SIGNALS) as signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         async with trio.open_nursery() as saving:
             saving.start_soon(parts.saver.run)
             saving.start_soon(parts.refusals.run)
             saving.start_soon(parts.trust.run)
             saving.start_soon(parts.clones.run)
-            saving.start_soon(parts.alarms.run)
             if parts.keeper is not None:
                 saving.start_soon(parts.keeper.run)
             async with trio.open_nursery() as serving:

@@ -195,7 +195,7 @@ def earlier_run(
 
 
 def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:
-    """Open the kernel's log, which only root can where the kernel is set so, for ``Alarms``."""
+    """Open the kernel's log, which only root can where the kernel is set so, for ``Clones``."""
     try:
         log = kernel_log(inherited_kernel_log())
     except NoSignal as found:

@@ -64,7 +64,7 @@ class Report:
             else parts.keeper.status(),
             "leases": parts.leasing.status(),
             "saves": parts.saver.status(),
-            "clones": {**parts.clones.status(), "signals": parts.alarms.status()},
+            "clones": parts.clones.status(),
             "limits": asdict(parts.limits),
             "full_on": {kind: times.day(field.end) for kind, field in time_fields(epoch).items()},
         }

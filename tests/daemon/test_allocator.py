@@ -241,6 +241,16 @@ async def test_a_step_back_under_a_fixed_node_keeps_away_from_libuuids_clock_seq
     assert (block.node, block.clock_seq >> 8) == (0x00163E000001, (0x1261 >> 8) + GENERATIONS // 2)
 
 
+async def test_another_clock_sequence_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where no save follows, which logs it too."""
+    inside = Inside(ahead=10)
+    inside.take()
+    inside.wall.step(-60)
+    with pytest.raises(MustPause):
+        inside.take()
+    assert "the clock sequence was changed, because UTC is 60.000 s behind" in caplog.text
+
+
 async def test_steady_waits_out_a_step_back_where_that_is_chosen() -> None:
     inside = stepped_back(0.5, rollback="wait")
     last = inside.steady.next - 1
@@ -517,6 +527,16 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Ins
     share = f"must_wait: uid {UID} has used up its share of the ticks, and has some again in "
     assert told.startswith(share)
     assert trio.current_time() == pytest.approx(0.1, abs=1e-6)
+
+
+async def test_of_two_users_each_has_half_of_the_lanes_for_whole_blocks(full: Inside) -> None:
+    with pytest.raises(MustPause):
+        at_once(full.allocator.take("utc", *ALL, uid=UID + 1))
+    await trio.sleep(0.1)
+    full.take(MAX_BLOCK, whole=True)
+    await full.take_waiting(MAX_BLOCK, whole=True)
+    # Half of 15 lanes had gathered 0.75 million ticks in 10 ms, and gives 75 million a second.
+    assert trio.current_time() == pytest.approx(0.1 + 0.25 / 75, abs=1e-5)
 
 
 async def test_requests_that_have_waited_do_not_count(full: Inside) -> None:

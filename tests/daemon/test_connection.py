@@ -301,6 +301,7 @@ async def test_a_take_gives_a_block_which_may_be_shorter_than_asked(
 
 
 async def test_status_tells_how_the_daemon_does() -> None:
+    await trio.sleep(7)
     inside = Inside(
         worker=101, epoch=1_420_070_400_000, max_lead=7.5, rollback="wait", ahead=2 * HOUR
     )

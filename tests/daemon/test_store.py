@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.daemon.test_statefile import NEXT, STATE, signed
-from tests.tools import descriptors, failing, refusal
+from tests.tools import descriptors, failing, need_root, refusal
 from uuidd.core.ids.snowflake import EPOCH_BITS
 from uuidd.core.timeline.state import State
 from uuidd.statefile import FORMAT, decode, encode
-from uuidd.store import FolderStore
+from uuidd.store import FolderStore, check_store
 
 Put = Callable[[Path], object]
 
@@ -318,6 +318,32 @@ def test_another_owner_is_found_by_who_opens_it(
     else:
         with opened(tmp_path):
             assert (tmp_path / "lock").exists()
+
+
+@pytest.mark.parametrize(("owner", "opener"), [(0, 4712), (4712, 4712), (4712, 4713)])
+def test_a_link_to_the_folder_is_of_root_or_of_who_opens_it(
+    owner: int, opener: int, tmp_path: Path
+) -> None:
+    """Another user could lead the daemon to an older state."""
+    need_root()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path, target_is_directory=True)
+    os.lchown(link, owner, owner)
+    os.chown(tmp_path, opener, opener)
+    if owner in (0, opener):
+        assert check_store(link, "here", opener) is None
+    else:
+        assert refusal(check_store, link, "here", opener) == (
+            f"the state folder {link} is a link that belongs to uid {owner}; remove it, or name"
+            " another with --state"
+        )
+
+
+def test_no_other_user_may_open_the_lock_file(tmp_path: Path) -> None:
+    """Not even one that was put there: who can open a file can lock it."""
+    (tmp_path / "lock").touch(0o644)
+    with opened(tmp_path):
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
 
 
 def before_step(monkeypatch: pytest.MonkeyPatch, step: str, act: Callable[[], object]) -> list[str]:

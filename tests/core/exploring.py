@@ -17,10 +17,10 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 from unittest.mock import patch
 
 from tests.judge import Repeated
-from uuidd.core.timeline.ring import Ring
 from uuidd.core.timeline.state import Horizon, State
 from uuidd.core.timeline.steady import Steady
 from uuidd.core.timeline.timelines import Timelines
+from uuidd.core.timeline.utc import Utc
 
 NONE = 255
 """A byte that stands for None."""
@@ -134,20 +134,20 @@ class Host:
 
     def turned(self) -> list[int]:
         """Return the numbers of the generations, that of the open one first."""
-        ring = self.timelines.utc.ring
-        return [(ring.number + step) % ring.size for step in range(ring.size)]
+        utc = self.timelines.utc
+        return [(utc.number + step) % utc.size for step in range(utc.size)]
 
 
-def freeze_ring(ring: Ring, turned: list[int]) -> Iterator[int]:
+def freeze_ring(utc: Utc, turned: list[int]) -> Iterator[int]:
     """Return as bytes what bears on which generation opens, and on what it may give out."""
-    # What bars the search of the ring counts while none is open, and is set when that begins.
-    yield ring.none_before if ring.open is None else 0
+    # What bars the search counts while none is open, and is set when that begins.
+    yield utc.none_before if utc.open is None else 0
     # The open one's mark is not read again before it is set again.
-    yield ring.marks.get(ring.number, 0) if ring.open is None else 0
+    yield utc.marks.get(utc.number, 0) if utc.open is None else 0
     for number in turned[1:]:
-        yield ring.marks.get(number, 0)
+        yield utc.marks.get(number, 0)
     for number in turned:
-        yield from _freeze_horizon(ring.horizons.get(number, _UNSAVED))
+        yield from _freeze_horizon(utc.horizons.get(number, _UNSAVED))
 
 
 def freeze_steady(steady: Steady, elapsed: int) -> Iterator[int]:

@@ -87,8 +87,8 @@ class Host(Timelines):
     @property
     def number(self) -> int:
         """The number of the open generation."""
-        assert self.utc.ring.open is not None
-        return self.utc.ring.open.number
+        assert self.utc.open is not None
+        return self.utc.open.number
 
     def begun(self, at: Reading | int = NOW, reach: int = REACH) -> State:
         """Let a save get under way."""

@@ -326,7 +326,7 @@ class Host(exploring.Host):
         lease = self.timelines.lease(at=at, uid=0)
         if isinstance(lease, NoLease):
             return
-        opened = self.timelines.utc.ring.open
+        opened = self.timelines.utc.open
         assert opened is not None
         if at.now < self.had:
             raise Repeated(f"leased at {at.now}, which is below {self.had}, which was used before")
@@ -386,9 +386,9 @@ class Host(exploring.Host):
         out += (self.restarts, self.failures, self.closed, flight, len(rows))
         for row in rows:
             out += row
-        out += freeze_ring(utc.ring, turned)
+        out += freeze_ring(utc, turned)
         out += [self.ends[number] for number in turned]
-        out += (NONE, 0) if utc.ring.open is None else (utc.ring.open.begin, utc.ring.open.top)
+        out += (NONE, 0) if utc.open is None else (utc.open.begin, utc.open.top)
         out.append(utc.volatile is not None)
         self._freeze_leases(out)
         if self.bounds.ordered:

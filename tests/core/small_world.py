@@ -416,19 +416,19 @@ class Host(exploring.Host):
 
     def _freeze_utc(self, out: list[int], names: dict[int, int], turned: list[int]) -> None:
         utc = self.timelines.utc
-        floor = utc.ring.floor if utc.node.fixed else 0
+        floor = utc.floor if utc.node.fixed else 0
         out += (self.forgotten, names[utc.node.value], floor)
         if self.bounds.order:
             out.append(utc.short_next)
-        out += freeze_ring(utc.ring, turned)
+        out += freeze_ring(utc, turned)
         for node in sorted(names, key=names.__getitem__):
             out.append(names[node])
             out += [max(self.ends.get((node, number), (0,))) for number in turned]
-        for generation in utc.ring.open, utc.volatile:
+        for generation in utc.open, utc.volatile:
             if generation is None:
                 out.append(NONE)
                 continue
-            if generation is not utc.ring.open and not self.bounds.volatile:
+            if generation is not utc.open and not self.bounds.volatile:
                 out.append(0)
                 continue
             out.append(generation.top)

@@ -113,7 +113,7 @@ def test_nothing_comes_again_that_a_copy_gave_out_before_it_noticed(fixed: Host)
 
 
 def test_the_generation_that_was_left_is_used_up_to_what_the_copy_could_use(fixed: Host) -> None:
-    left, horizon = fixed.number, fixed.utc.ring.horizon.limit
+    left, horizon = fixed.number, fixed.utc.horizon.limit
     fixed.renew(at=NOW, random=draws())
     assert save(fixed).marks[left] == horizon
 

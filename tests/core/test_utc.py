@@ -69,8 +69,8 @@ def stored(
 
 def number(utc: Utc) -> int:
     """The number of the open generation."""
-    assert utc.ring.open is not None
-    return utc.ring.open.number
+    assert utc.open is not None
+    return utc.open.number
 
 
 def test_nothing_is_given_before_the_first_save() -> None:
@@ -102,7 +102,7 @@ def test_only_a_random_node_is_not_fixed() -> None:
 
 def test_a_block_ends_before_the_horizon() -> None:
     utc = serving()
-    assert utc.ring.horizon.limit == NOW + REACH
+    assert utc.horizon.limit == NOW + REACH
     assert take(utc, 1, now=NOW + REACH - 1).first == NOW + REACH - 1
     with pytest.raises(NeedsSave):
         take(utc, 1, now=NOW + REACH)
@@ -138,10 +138,10 @@ def test_a_step_back_within_the_tolerance_is_waited_out(volatile: bool) -> None:
     else:
         save(utc)
     take(utc, 1, now=NOW)
-    before = utc.ring.open, utc.volatile
+    before = utc.open, utc.volatile
     with pytest.raises(NoneFree) as caught:
         take(utc, 1, now=NOW + 1 - TOLERANCE)
-    assert (caught.value.wait, utc.ring.open, utc.volatile) == (TOLERANCE, *before)
+    assert (caught.value.wait, utc.open, utc.volatile) == (TOLERANCE, *before)
 
 
 def test_the_generation_left_behind_keeps_its_highest_next_as_mark() -> None:
@@ -169,14 +169,14 @@ def test_short_blocks_go_on_in_order_in_the_next_generation() -> None:
 def test_with_every_mark_past_now_a_volatile_node_serves() -> None:
     utc = begun(stored(dict.fromkeys(range(4), NOW + 1)))
     assert take(utc, 10, now=NOW).node == 1 | MULTICAST
-    assert utc.ring.open is None
+    assert utc.open is None
     assert utc.new_openings() == [Opening("no generation can be opened", 0, 1 | MULTICAST, 0)]
 
 
 def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
     utc = begun(stored({0: NOW + 9, 1: NOW + 9, 2: NOW + 5, 3: NOW + 9}))
     take(utc, 1, now=NOW + 4)
-    assert utc.ring.open is None
+    assert utc.open is None
     assert take(utc, 1, now=NOW + 5).node != RANDOM.value
     assert number(utc) == 2
     save(utc, now=NOW + 6)
@@ -309,7 +309,7 @@ def test_a_step_back_draws_another_volatile_node(whole: bool) -> None:
 def test_a_refused_request_moves_no_lane() -> None:
     utc = serving()
     take(utc, 1, now=NOW)
-    generation = utc.ring.open
+    generation = utc.open
     assert generation is not None
     before = [lane.next for lane in generation.lanes]
     with pytest.raises(NoneFree):
@@ -321,7 +321,7 @@ def test_a_refused_request_moves_no_lane() -> None:
     utc.close()
     with pytest.raises(Closed):
         take(utc, 5, now=NOW + 1)
-    assert utc.ring.open is generation
+    assert utc.open is generation
     assert [lane.next for lane in generation.lanes] == before
 
 

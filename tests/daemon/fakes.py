@@ -253,8 +253,8 @@ class Inside(Assembly):
     @property
     def open(self) -> Generation:
         """The open generation of the stored node."""
-        assert self.timeline.ring.open is not None
-        return self.timeline.ring.open
+        assert self.timeline.open is not None
+        return self.timeline.open
 
     @property
     def lanes(self) -> list[int]:

@@ -350,7 +350,7 @@ async def test_status_tells_how_the_daemon_does() -> None:
             "openings": 1,
             "steps_back": 0,
             "steps_forward": 0,
-            "horizon": inside.timeline.ring.horizon.limit,
+            "horizon": inside.timeline.horizon.limit,
             "horizon_in": pytest.approx(2 * HOUR - 60),
         },
         "saves": {

@@ -147,7 +147,7 @@ def _next(inside: Inside) -> dict[Key, tuple[int, int]]:
     steady = inside.timelines.steady.next
     found: dict[Key, tuple[int, int]] = {STEADY: (steady, steady)}
     utc = inside.timelines.utc
-    for generation in (utc.ring.open, utc.volatile):
+    for generation in (utc.open, utc.volatile):
         if generation is not None:
             found |= _lanes(generation)
     return found

@@ -214,7 +214,7 @@ class Clones:
     @property
     def _unsaved(self) -> bool:
         """Whether nothing is given out under the stored node before a save completes."""
-        return not self._timelines.utc.ring.horizon.limit
+        return not self._timelines.utc.horizon.limit
 
     def _renew(self, *, joined: bool) -> int:
         fence = self._timelines.fence

@@ -73,12 +73,12 @@ class Report:
         timeline, clock = self._parts.timelines.utc, self._parts.clock
         now = clock.now()
         return {
-            **_serving(timeline.volatile or timeline.ring.open, now),
+            **_serving(timeline.volatile or timeline.open, now),
             "openings": timeline.openings,
             "steps_back": clock.steps_back,
             "steps_forward": clock.steps_forward,
-            "horizon": timeline.ring.horizon.limit,
-            "horizon_in": _seconds(timeline.ring.horizon.limit - now),
+            "horizon": timeline.horizon.limit,
+            "horizon_in": _seconds(timeline.horizon.limit - now),
         }
 
     def _steady(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ Theory of operation
    clock itself (``leases``).
 3. When UTC steps back, ticks come again, so the next generation is opened: same ticks, another
    clock sequence. Each generation leaves a *mark* behind, past everything that it gave out, and
-   is opened again only from that mark on (``ring``). A start goes on by the same rule.
+   is opened again only from that mark on (``utc``). A start goes on by the same rule.
 4. What is open gives out ticks only below its mark in the state that is known to be saved, its
    *horizon* (``state``). So a crash at any moment costs a generation or a few seconds, never a
    repeat.

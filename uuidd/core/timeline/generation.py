@@ -16,7 +16,7 @@ others can be leased (``leases``)."""
 
 GENERATION_BITS = versions.CLOCK_SEQ_BITS - LANE_BITS
 GENERATIONS = 1 << GENERATION_BITS
-"""Generations in the ring: the high 6 bits of a clock sequence."""
+"""Generations of a node: the high 6 bits of a clock sequence."""
 
 
 class Lane:

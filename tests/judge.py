@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tests import kinds
-from uuidd.core.ids import uuids, versions
+from uuidd.core.ids import uuids
 from uuidd.core.timeline.outcomes import Block
 
 _FIRST = attrgetter("first")
@@ -121,7 +121,7 @@ def of_id(id: int) -> Span:
     if uuids.version(id) == 7:
         tick = v7_tick(id)
         return Span((kinds.fields("v7", id)["lane"],), tick, tick + 1)
-    tick, clock_seq, node = versions.gregorian_fields(id)
+    tick, clock_seq, node = kinds.gregorian(id)
     return Span((node, clock_seq), tick, tick + 1)
 
 

@@ -272,6 +272,22 @@ def fields(kind: str, id: Any) -> dict[str, int]:
     return unpacked(KINDS[kind].layout, number(kind, id))
 
 
+class Gregorian(NamedTuple):
+    """The fields of a v1 or v6."""
+
+    tick: int
+    clock_seq: int
+    node: int
+
+
+def gregorian(id: int) -> Gregorian:
+    """Return the fields of a v1 or v6."""
+    kind = f"v{id >> 76 & 0xF}"
+    assert kind in GREGORIAN, f"{id:032x}"
+    found = fields(kind, UUID(int=id))
+    return Gregorian(found["time"], found["clock_seq"], found["node"])
+
+
 def place(kind: str, id: Any, epoch: int = TWITTER) -> int:
     """Return the place of an id in any form; *epoch* is that of Snowflakes."""
     found = fields(kind, id)

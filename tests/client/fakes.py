@@ -298,7 +298,7 @@ def in_turn(*answers: Answer) -> Answer:
 
 def bulk_reply(tick: int, count: int) -> bytes:
     """Return what util-linux's uuidd says to op 4."""
-    uuid = versions.v1(tick, 9, NODE).to_bytes(16, "big")
+    uuid = versions.gregorian("v1", tick, 9, NODE).to_bytes(16, "big")
     return pack("=i", 20) + uuid + pack("=i", count)
 
 

@@ -41,8 +41,8 @@ def of_number(kind: str, value: int) -> Any:
 def extremes(kind: str, tick: int) -> list[Any]:
     """Return the ids of *kind* in the unit of a tick whose every other bit is zero, and one."""
     if kind == "cassandra":
-        lowest = versions.v1(tick, 0x0080, 0x808080808080)
-        highest = versions.v1(tick, 0x3F7F, 0x7F7F7F7F7F7F)
+        lowest = versions.gregorian("v1", tick, 0x0080, 0x808080808080)
+        highest = versions.gregorian("v1", tick, 0x3F7F, 0x7F7F7F7F7F7F)
     else:
         lowest, highest = kinds.bounds(kind, tick)
     return [of_number(kind, lowest), of_number(kind, highest)]

@@ -19,9 +19,19 @@ from tests.client.conftest import Serve, together
 from tests.client.fakes import START, Answer, Server, Time, gives, granted, offsets
 from tests.client.lanes import Clock, World, leasing
 from tests.judge import assert_rising
-from tests.kinds import GREGORIAN, LEASED, MS, SECOND, TIMED, UNLEASED, fields, place, tick
+from tests.kinds import (
+    GREGORIAN,
+    LEASED,
+    MS,
+    SECOND,
+    TIMED,
+    UNLEASED,
+    fields,
+    gregorian,
+    place,
+    tick,
+)
 from tests.rig import until
-from uuidd.core.ids.versions import gregorian_fields
 from uuidd.core.timeline.page import HORIZON_AT
 from uuidd_client import Client, DaemonUnavailable, life
 from uuidd_client.channel import MOST_TRIES, NO_LEASE_SECONDS
@@ -146,7 +156,7 @@ def test_a_v1_and_a_v6_have_no_tick_in_common(world: World, time: Time) -> None:
                 found += client.make("v6", number) + client.make("v1", number)
             time.utc += number % 7
         assert server.asked == 1
-    assert len({gregorian_fields(id.int)[:3] for id in found}) == len(found)
+    assert len({gregorian(id.int)[:3] for id in found}) == len(found)
 
 
 @pytest.mark.parametrize("kind", ["v7", "flake", "snowflake"])

@@ -14,6 +14,7 @@ from cassandra.util import max_uuid_from_time, min_uuid_from_time, unix_time_fro
 from ksuid import Ksuid
 from ulid import ULID
 
+from tests import kinds
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import FORMATS
 from uuidd.core.ids.ticks import TICKS_PER_SECOND, UNIX_EPOCH
@@ -62,7 +63,7 @@ def test_others_read_the_fields_of_v1_and_v6() -> None:
     """uuid_utils finds the fields of both, uuid6 those of a v6, and converts a v1 to the v6."""
     for random in draws(1):
         parts = time_fields(random)
-        one, six = versions.v1(*parts), versions.v6(*parts)
+        one, six = versions.gregorian("v1", *parts), versions.gregorian("v6", *parts)
         for other, version in (
             (uuid_utils.UUID(int=one), 1),
             (uuid_utils.UUID(int=six), 6),
@@ -77,8 +78,9 @@ def test_uuid_utils_reads_the_milliseconds_of_v1_and_v6() -> None:
     for random in draws(2):
         ms, clock_seq, node = random.getrandbits(46), random.getrandbits(14), random.getrandbits(48)
         tick = UNIX_EPOCH + ms * 10_000 + random.randrange(10_000)
-        for make in (versions.v1, versions.v6):
-            assert uuid_utils.UUID(int=make(tick, clock_seq, node)).timestamp == ms
+        for kind in ("v1", "v6"):
+            value = versions.gregorian(kind, tick, clock_seq, node)
+            assert uuid_utils.UUID(int=value).timestamp == ms
 
 
 def test_any_uuid_has_the_text_of_uuid_utils() -> None:
@@ -155,13 +157,15 @@ def test_bounds_of_a_microsecond_hold_the_cassandra_drivers() -> None:
     for random in draws(11):
         time = microsecond(random)
         low, high = bounds("cassandra", time, unit="us")
-        highest = versions.gregorian_fields(max_uuid_from_time(time).int)
+        highest = kinds.gregorian(max_uuid_from_time(time).int)
         assert low == min_uuid_from_time(time)
-        assert versions.gregorian_fields(high.int) == highest._replace(tick=highest.tick + 9)
+        assert kinds.gregorian(high.int) == highest._replace(tick=highest.tick + 9)
 
 
 def test_the_cassandra_driver_reads_the_time_of_a_v1() -> None:
     for random in draws(12):
         since = random.randrange(-1 << EXACT_BITS, 1 << EXACT_BITS)
-        value = versions.v1(UNIX_EPOCH + since, random.getrandbits(14), random.getrandbits(48))
+        value = versions.gregorian(
+            "v1", UNIX_EPOCH + since, random.getrandbits(14), random.getrandbits(48)
+        )
         assert unix_time_from_uuid1(uuid.UUID(int=value)) == since / TICKS_PER_SECOND

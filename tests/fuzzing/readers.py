@@ -126,8 +126,8 @@ def responses(data: bytes) -> str:
         _is_short(error)
     else:
         assert count > 0, "a block holds a tick"
-        versions.v1(first, clock_seq, node)
-        versions.v6(first + count - 1, clock_seq, node)
+        versions.gregorian("v1", first, clock_seq, node)
+        versions.gregorian("v6", first + count - 1, clock_seq, node)
         return "Block"
     try:
         first, count, node, worker, epoch = methods.unpack_steady_block(response.result)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forks
+from tests import forks, kinds
 from tests.judge import Span, assert_apart
 from tests.rig import Connection, Daemon, dice, until
 from tests.system.callers import Callers, given_in, under_load
@@ -29,7 +29,6 @@ from tests.system.holders import (
     leases,
     requests,
 )
-from uuidd.core.ids import versions
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.generation import LANE_BITS
 from uuidd.core.timeline.state import State
@@ -74,7 +73,7 @@ def assert_leased_before_marks(used: Iterable[Drawn], state: State) -> None:
     """Fail if a tick of a lease lies at or past what the state allows."""
     for each in used:
         if each.is_v1:
-            fields = versions.gregorian_fields(each.id)
+            fields = kinds.gregorian(each.id)
             assert fields.node == state.node.value
             assert fields.tick < state.marks[fields.clock_seq >> LANE_BITS]
         assert each.tick < state.leases

@@ -83,31 +83,31 @@ def statements(server: Server) -> str:
     return found
 
 
-def v1_fields(count: int) -> list[versions.GregorianFields]:
+def v1_fields(count: int) -> list[kinds.Gregorian]:
     """Return fields of v1 from the first tick to the last, all years alike, the ends among them."""
     draw = random.Random(1)
     drawn = [
-        versions.GregorianFields(draw.getrandbits(60), draw.getrandbits(14), draw.getrandbits(48))
+        kinds.Gregorian(draw.getrandbits(60), draw.getrandbits(14), draw.getrandbits(48))
         for _ in range(count - 2)
     ]
-    highest = versions.GregorianFields((1 << 60) - 1, (1 << 14) - 1, (1 << 48) - 1)
-    return [versions.GregorianFields(0, 0, 0), highest, *drawn]
+    highest = kinds.Gregorian((1 << 60) - 1, (1 << 14) - 1, (1 << 48) - 1)
+    return [kinds.Gregorian(0, 0, 0), highest, *drawn]
 
 
 def built() -> Iterator[tuple[str, ...]]:
     for tick, clock_seq, node in v1_fields(1000):
         whole = tick - tick % 10
-        id = uuids.to_text(versions.v1(whole, clock_seq, node))
+        id = uuids.to_text(versions.gregorian("v1", whole, clock_seq, node))
         yield times.text(whole, 10), str(clock_seq), nodes.to_text(node), id
 
 
 def timed() -> Iterator[tuple[str, ...]]:
     for fields in v1_fields(1000):
-        yield uuids.to_text(versions.v1(*fields)), times.text(fields.tick, 10)
+        yield uuids.to_text(versions.gregorian("v1", *fields)), times.text(fields.tick, 10)
 
 
 def turned() -> Iterator[tuple[str, ...]]:
-    for value in (versions.v1(*fields) for fields in v1_fields(1000)):
+    for value in (versions.gregorian("v1", *fields) for fields in v1_fields(1000)):
         yield uuids.to_text(value), uuids.to_text(versions.v1_to_v6(value))
 
 
@@ -150,7 +150,10 @@ def test_what_does_not_fit_is_an_error(server: Server, call: str, reason: str) -
 def uuids_at(kind: str, ms: int) -> list[str]:
     tick = UNIX_EPOCH + ms * 10_000
     ends = {
-        "v6": [versions.v6(tick, 0, 0), versions.v6(tick + 9999, 0x3FFF, (1 << 48) - 1)],
+        "v6": [
+            versions.gregorian("v6", tick, 0, 0),
+            versions.gregorian("v6", tick + 9999, 0x3FFF, (1 << 48) - 1),
+        ],
         "v7": [*FORMATS["v7"].bounds(ms)],
         "ulid": [ms << 80, (ms + 1 << 80) - 1],
     }
@@ -223,9 +226,11 @@ def test_the_index_on_the_time_serves_v1(server: Server, statements: str) -> Non
     """The last statement gives the v1 of its second in order of time, from the index."""
     first = UNIX_EPOCH + MS * 10_000
     ticks = [first - 1, first + 9_999_990, first + 5, first + 10_000_000]
-    server.fill("visits", ([uuids.to_text(versions.v1(tick, 1, 2))] for tick in ticks))
+    server.fill("visits", ([uuids.to_text(versions.gregorian("v1", tick, 1, 2))] for tick in ticks))
     query = statements.split(";")[-2]
-    expected = [[uuids.to_text(versions.v1(tick, 1, 2))] for tick in (ticks[2], ticks[1])]
+    expected = [
+        [uuids.to_text(versions.gregorian("v1", tick, 1, 2))] for tick in (ticks[2], ticks[1])
+    ]
     assert server.psql(f"{query};") == expected
     plan = server.psql(f"SET enable_seqscan = off; EXPLAIN {query};")
     assert re.search(r"visits_by_time.*Index Cond: \(\(uuid_v1_time\(id\) >=", str(plan)), plan
@@ -235,5 +240,5 @@ def test_the_example_is_the_v1_that_we_build(server: Server, statements: str) ->
     call = re.search(r"^SELECT uuid_v1\('(.*?)', (\d+), '(.*?)'\);", statements, re.MULTILINE)
     assert call is not None
     tick = times.tick_of(datetime.fromisoformat(call[1]), TIMES["v1"])
-    ours = uuids.to_text(versions.v1(tick, int(call[2]), nodes.node(call[3])))
+    ours = uuids.to_text(versions.gregorian("v1", tick, int(call[2]), nodes.node(call[3])))
     assert server.psql(call[0]) == [[ours]]

@@ -119,12 +119,9 @@ def free_characters(alphabet: str, lane: int | None, free: int, count: int) -> t
     return tables + (letters(alphabet),) * (count - len(tables))
 
 
-_GREGORIAN = {"v1": versions.v1, "v6": versions.v6}
-
-
 def gregorian(kind: str, first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
     """Return the v1 or v6 UUIDs of ``first .. first + count``, 16 bytes each."""
-    id = _GREGORIAN[kind](first, origin.clock_seq, origin.node)
+    id = versions.gregorian(kind, first, origin.clock_seq, origin.node)
     packed = bytearray(id.to_bytes(16, "big") * count)
     # The two bytes that hold the low 12 bits of the tick: the last of v1's time_low, or those of
     # v6's version and time_low.
@@ -254,10 +251,11 @@ def _uuid_forms(packed: Draw) -> dict[str, Draw]:
     return {"uuid": ints, "text": texts, "bytes": packed}
 
 
-def _gregorian_forms(kind: str, make: Callable[[int, int, int], int], step: int) -> dict[str, Draw]:
+def _gregorian_forms(kind: str, step: int) -> dict[str, Draw]:
     def ints(first: int, count: int, origin: Origin, _: RandomBytes) -> Iterable[int]:
         # Within a run, an id is that before it and *step*.
-        return islice(itertools.count(make(first, origin.clock_seq, origin.node), step), count)
+        begin = versions.gregorian(kind, first, origin.clock_seq, origin.node)
+        return islice(itertools.count(begin, step), count)
 
     return {**_uuid_forms(partial(gregorian, kind)), "uuid": ints}
 
@@ -301,9 +299,9 @@ def _forms(
 
 
 LAYOUTS: Mapping[str, Mapping[str, Draw]] = {
-    "v1": _gregorian_forms("v1", versions.v1, 1 << 96),
+    "v1": _gregorian_forms("v1", 1 << 96),
     "v4": _uuid_forms(v4),
-    "v6": _gregorian_forms("v6", versions.v6, 1 << 64),
+    "v6": _gregorian_forms("v6", 1 << 64),
     "v7": _uuid_forms(v7),
     "snowflake": _forms(_snowflakes, lambda values: map(str, values), 8),
     "flake": _forms(_flakes, _flake_texts, 16),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from struct import Struct
 
 from uuidd.core.ids import uuids, versions
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.timeline.outcomes import MAX_BLOCK, Block
 from uuidd.core.typed import NamedTuple
 
@@ -93,7 +94,7 @@ def time_reply(ask: Request, block: Block) -> bytes:
 
     A bulk op also gets its count, as the caller sent it.
     """
-    first = versions.v1(block.first, block.clock_seq, block.node).to_bytes(16, "big")
+    first = versions.gregorian("v1", block.first, block.clock_seq, block.node).to_bytes(16, "big")
     return _TIME_REPLY.pack(20, first, ask.echo) if ask.op in _BULK else _sized(first)
 
 
@@ -128,8 +129,8 @@ def unpack_block(reply: bytes) -> Block:
     if len(reply) != 16 + _INT.size or uuids.version(uuid) != 1:
         raise ProtocolError("a reply that is not a v1 UUID and a count")
     (count,) = _INT.unpack_from(reply, 16)
-    fields = versions.gregorian_fields(uuid)
-    return Block(fields.tick, max(1, count), fields.clock_seq, fields.node)
+    tick, clock_seq, node = KINDS["v1"].unpack(uuid).values()
+    return Block(tick, max(1, count), clock_seq, node)
 
 
 def random_uuids(reply: bytes) -> list[bytes]:

@@ -227,17 +227,6 @@ def test_a_reply_that_is_of_no_use_ends_in_a_line(
         ask(path, None)
 
 
-def test_a_daemon_that_does_not_answer_is_given_up(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(asking, "PATIENCE", 0.05)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        line = f"error calling uuidd daemon at {path}: timed out"
-        assert refusal(asking.time_uuids, path, None) == line
-
-
 def test_more_than_a_daemon_reserves_is_not_asked_for(path: Path) -> None:
     with pytest.raises(Refused, match="-n is 1000001, and a daemon reserves at most 1000000 UUIDs"):
         asking.time_uuids(path, 1_000_001)

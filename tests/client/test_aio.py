@@ -155,18 +155,25 @@ async def test_other_tasks_go_on_while_the_daemon_is_asked(held: Held, path: Pat
 
 @in_each_loop
 async def test_a_call_that_is_cancelled_before_its_thread_begins_asks_nobody(
-    held: Held, path: Path
+    monkeypatch: pytest.MonkeyPatch, path: Path
 ) -> None:
     """And it holds up no later call, however many there were."""
-    ids = AsyncClient(Client(path, timeout=TEN_MINUTES))
-    for _ in range(MAX_THREADS):
-        with anyio.move_on_after(0) as scope:
-            await ids.uuid1()
-        assert scope.cancelled_caught
-    held.awake.set()
-    with anyio.fail_after(60):
-        await ids.uuid1()
-    assert len(held.requests) == 1
+    late = list[Callable[[], object]]()
+
+    async def never_begun(run: Callable[[], object], **_: object) -> None:
+        late.append(run)
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", never_begun)
+    with Server(path, grants()) as server, anyio.fail_after(60):
+        ids = AsyncClient(Client(path))
+        for calls in range(MAX_THREADS + 1):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ids.status)
+                await until(lambda: len(late) > calls)  # noqa: B023 - it is called here alone
+                tasks.cancel_scope.cancel()
+        assert [run() for run in late] == [None] * (MAX_THREADS + 1)
+    assert not server.requests
 
 
 @in_each_loop
@@ -334,6 +341,18 @@ async def test_a_factory_makes_one_kind_and_the_status_is_the_daemons(daemon: Da
     async with AsyncClient(Client(daemon.socket)) as ids:
         assert uuid.UUID(await ids.factory("v6", "text")()).version == 6
         assert (await ids.status())["pid"] == daemon.pid
+
+
+@in_each_loop
+async def test_stats_and_a_renewal_are_those_of_the_client(path: Path) -> None:
+    with Server(path, grants(64, step=1000)) as server, Client(path) as client:
+        ids = AsyncClient(client)
+        await ids.uuid7()
+        assert await ids.stats() == client.stats()
+        asked = len(server.requests)
+        ids.renew()
+        await ids.uuid7()
+        assert len(server.requests) > asked
 
 
 @pytest.mark.parametrize(

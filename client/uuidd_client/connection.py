@@ -358,7 +358,8 @@ class Connection:
 
     def _silent(self) -> DaemonUnavailable:
         """Note that the daemon is silent; return the error that says so."""
-        # A busy daemon that had no room for a notification may answer all the same.
+        # Without a deadline it was a notification that found the daemon's socket full. Such a
+        # daemon is busy, and may answer the next request.
         if self._deadline:
             self._is_silent = True
             self._silence.until = self.clock.elapsed() + SILENCE_SECONDS

@@ -116,7 +116,7 @@ def test_a_write_over_what_the_engine_has_lost_changes_nothing(
             await coordinator.write(3, lost, before)
             forgotten = await coordinator.read(3)
             for _ in range(20):
-                # A restored ZooKeeper refuses the connection of who has seen so much more.
+                # A ZooKeeper refuses a client that has seen later writes than the server has.
                 await coordinator.write(2, lost, await coordinator.read(2))
             backup.restore()
             found = await answered(lambda: coordinator.read(3))

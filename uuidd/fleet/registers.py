@@ -104,10 +104,10 @@ class Registers:
         await self._ask(partial(self._engine.put, key, encode(record), entry, self._guard))
 
     def rest(self) -> None:
-        """Have no connection until the next question, which may be minutes later.
+        """End the connection; the next question, which may come minutes later, makes another.
 
-        Until then a server may be started again, or a firewall forget the connection, and no host
-        of a large fleet has to be heard of.
+        In between a server may restart, or a firewall may drop an idle connection. No server has to
+        keep one for each host of a large fleet.
         """
         self._engine.close()
 

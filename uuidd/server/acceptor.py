@@ -306,8 +306,8 @@ async def _ready(
 async def _with_memory(work: Callable[[], Awaitable[object]]) -> None:
     """Do *work*, and end the process at once when there is no memory for it.
 
-    To unwind takes memory too, and a daemon once hung in that. It is a crash like any other: the
-    next start repeats nothing.
+    An exception that is raised needs memory too, and a daemon once hung while it handled one.
+    This end is a crash like any other: the next start repeats no id.
     """
     try:
         await work()

@@ -61,7 +61,7 @@ LEAST_UNREAD = 256
 was read, a few bytes still count."""
 
 READ_BYTES = 4096
-"""Bytes read at once: a hundred pipelined requests. They are the daemon's memory until the user has
+"""Bytes read at once: about a hundred pipelined requests. The daemon keeps them until the user has
 had turns for all of them, and one user may have thousands of connections."""
 
 FIRST = "first"

@@ -95,7 +95,7 @@ class Poller:
         self._users = epoll()
         self._by_fd: dict[int, _Queue] = {}
         self._shared, self._ended = self._new_queue(), self._new_queue()
-        # By uid. Those of no user yet have a number below 0.
+        # By uid. The key of a queue that no user has had yet is below 0.
         self._queues = {-number: self._new_queue() for number in range(1, QUEUES + 1)}
 
     async def run(self) -> None:
@@ -161,7 +161,7 @@ class Poller:
         """Return the queue of a user, or if none is free the one that others share."""
         if uid not in self._queues:
             free = (each for each, queue in self._queues.items() if not queue.clients)
-            # Its last user finds another one: the only connection may be with a task just now.
+            # A task may serve this user's only connection. Then the user gets another queue later.
             if (last := next(free, None)) is None:
                 return self._shared
             self._queues[uid] = self._queues.pop(last)

@@ -106,7 +106,7 @@ class Service:
                 else:
                     result = self._status()
             except RefusedError as refused:
-                # Without what refers to this answer.
+                # A traceback refers to this answer, which the garbage collector would have to end.
                 result = refused.with_traceback(None)
             if type(result) is RefusedError:
                 code, is_lease = result.code, False

@@ -241,7 +241,7 @@ def _serve(asked: Client, host: str, port: int) -> None:
         shown = f"[{host}]" if ":" in host else host
         print(f"serving http://{shown}:{server.server_port}/metrics", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
-            # It would wake up twice a second: None sleeps until somebody asks.
+            # By default this wakes up twice a second. With None it sleeps until a scraper asks.
             server.serve_forever(poll_interval=None)  # type: ignore[arg-type]
 
 

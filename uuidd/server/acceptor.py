@@ -98,13 +98,13 @@ class Acceptor:
         """Serve until ``stop``, and then until the last connection has ended."""
         try:
             async with trio.open_nursery() as self._tasks:
-                self._tasks.start_soon(_with_memory, self._poller.run)
+                self._tasks.start_soon(_end_if_out_of_memory, self._poller.run)
                 self._tasks.start_soon(self._dropper.run)
                 with self._accepting:
-                    await _with_memory(self._accept)
+                    await _end_if_out_of_memory(self._accept)
                 self._stop_reading()
                 if self._draining:
-                    await _with_memory(partial(self._accept, backlog_only=True))
+                    await _end_if_out_of_memory(partial(self._accept, backlog_only=True))
                 await self._finish()
                 self._tasks.cancel_scope.cancel()
         finally:
@@ -204,7 +204,7 @@ class Acceptor:
         elif then is REQUEST:
             self._poller.park(client)
         else:
-            self._tasks.start_soon(_with_memory, partial(self._attend, client, then))
+            self._tasks.start_soon(_end_if_out_of_memory, partial(self._attend, client, then))
 
     async def _attend(self, client: Client, then: Next) -> None:
         """Wait for what has to happen, and pump, until the client is silent or ends."""
@@ -303,7 +303,7 @@ async def _ready(
     return False
 
 
-async def _with_memory(work: Callable[[], Awaitable[object]]) -> None:
+async def _end_if_out_of_memory(work: Callable[[], Awaitable[object]]) -> None:
     """Do *work*, and end the process at once when there is no memory for it.
 
     An exception that is raised needs memory too, and a daemon once hung while it handled one.

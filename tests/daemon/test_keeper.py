@@ -621,3 +621,16 @@ async def test_a_host_whose_fleet_is_gone_goes_on_until_its_time_is_over(engine:
             "run uuidd workers init folder:///fleet with the options of the first time, except"
             " --new; all other kinds go on"
         )
+
+
+@pytest.mark.parametrize("slow", [0.0, RESUME_SECONDS + 0.1])
+async def test_a_restart_whose_fleet_is_gone_says_so_after_its_first_look(
+    engine: Engine, claim: Claim, slow: float
+) -> None:
+    """Whether it goes on with its number because of the answer, or has not waited for it."""
+    forget_all(engine)
+    engine.slow = slow
+    host = Host(engine, claim=claim)
+    async with host.running():
+        assert host.take().worker == 17
+        assert host.keeper.status()["state"] == "away"

@@ -256,7 +256,6 @@ class Keeper:
                 self.standing.say("claiming", withheld)
                 return UNTRUSTED_SECONDS
             if (meta := await self._namespace()) is None:
-                self._resume()
                 return LOOK_SECONDS
             if self._fence.claim is None or self._fenced:
                 if (new := await self._new_claim(meta)) is None:
@@ -282,6 +281,7 @@ class Keeper:
         meta = await self._ask(self._registers.meta())
         claim = self._fence.claim
         if meta is None:
+            self._resume()
             self.standing.without_namespace(claim)
             return None
         if meta.epoch != self._timelines.epoch:

@@ -7,9 +7,11 @@ import gc
 import json
 import os
 import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from threading import Timer
 from unittest.mock import Mock
@@ -100,6 +102,19 @@ def unserved() -> Iterator[str]:
         yield f"127.0.0.1:{port.getsockname()[1]}"
 
 
+@pytest.fixture
+def full() -> Iterator[str]:
+    """A host and port that let nobody connect, as a firewall that drops packets."""
+    with closing(socket.socket()) as full, ExitStack() as stack:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        yield f"127.0.0.1:{full.getsockname()[1]}"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("serve", [nothing, garbage, slowly])
@@ -119,18 +134,10 @@ async def test_why_no_host_of_etcd_was_reached_is_one_cause(unserved: str) -> No
     assert line == f"cannot connect to {unserved}: Connection refused"
 
 
-async def test_a_host_of_etcd_that_lets_nobody_connect_is_given_up_soon() -> None:
+async def test_a_host_of_etcd_that_lets_nobody_connect_is_given_up_soon(full: str) -> None:
     """So that another one can be asked within the attempt."""
-    with closing(socket.socket()) as full, ExitStack() as stack:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
-        for _ in range(2):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(full.getsockname())
-        host = f"127.0.0.1:{full.getsockname()[1]}"
-        line = await asked(f"etcd://{host}/uuidd")
-    assert line == f"cannot connect to {host}: timed out"
+    line = await asked(f"etcd://{full}/uuidd")
+    assert line == f"cannot connect to {full}: timed out"
 
 
 @pytest.mark.parametrize(
@@ -195,6 +202,84 @@ async def test_the_next_host_of_postgresql_is_asked() -> None:
     async with served(garbage) as bad, served(serve) as good:
         await asked(f"postgresql://me@{bad},{good}/ids")
     assert len(asked_too) > 0
+
+
+SESSION = b"\0\0\0\x24" + struct.pack(">iiqi16x", 0, 60_000, 1, 16)
+"""ZooKeeper's answer to a new connection."""
+
+
+async def zookeeper(stream: trio.SocketStream) -> None:
+    """Answer as a ZooKeeper without nodes."""
+    received = b""
+    async for data in stream:
+        received += data
+        while len(received) >= (end := 4 + int.from_bytes(received[:4], "big")) > 4:
+            # A question begins with its number, and what opens a connection with zeros.
+            number, received = received[4:8], received[end:]
+            no_node = b"\0\0\0\x10" + number + struct.pack(">qi", 1, -101)
+            await stream.send_all(no_node if any(number) else SESSION)
+
+
+async def test_the_host_of_zookeeper_that_answered_is_asked_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another may hang: a renewal would wait for it, and a stop too long to let the number go."""
+    orders = cycle([list.copy, list.reverse])
+    # kazoo asks the hosts in a random order; this one is another each time.
+    monkeypatch.setattr("random.shuffle", lambda hosts: next(orders)(hosts))
+    connections = []
+
+    async def other(stream: trio.SocketStream) -> None:
+        connections.append(stream)
+
+    async with (
+        served(zookeeper) as one,
+        served(other) as two,
+        connect(parse(f"zk://{one},{two}/uuidd")) as engine,
+    ):
+        for _ in range(2):
+            assert await engine.meta() is None
+            engine.rest()
+    assert connections == []
+
+
+async def test_a_host_of_zookeeper_that_lets_nobody_connect_is_given_up_soon(
+    full: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that another one is asked within the attempt."""
+    monkeypatch.setattr("random.shuffle", Mock())
+    async with (
+        served(zookeeper) as good,
+        connect(parse(f"zk://{full},{good},{good},{good}/uuidd")) as engine,
+    ):
+        assert await engine.meta() is None
+
+
+@pytest.mark.parametrize("answers", [[], [SESSION]], ids=["connecting", "connected"])
+async def test_a_question_to_zookeeper_that_was_given_up_ends(
+    answers: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, because the next one waits for it."""
+    for name in ("CONNECT_SECONDS", "HOST_SECONDS"):
+        monkeypatch.setattr(f"uuidd.fleet.engines.zookeeper.{name}", 60.0)
+    asked = trio.Event()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        if asked.is_set():
+            await zookeeper(stream)
+        for answer in answers:
+            await stream.receive_some()
+            await stream.send_all(answer)
+        await stream.receive_some()
+        asked.set()
+        await nothing(stream)
+
+    async with served(serve) as host, connect(parse(f"zk://{host}/uuidd")) as engine:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(engine.meta)
+            await asked.wait()
+            nursery.cancel_scope.cancel()
+        assert await engine.meta() is None
 
 
 def sent(data: bytes) -> str:

@@ -12,11 +12,17 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from socket import socket
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
@@ -34,7 +40,7 @@ from uuidd.fleet.engines import (
 )
 
 SESSION_SECONDS = 4.0
-"""Of a session. kazoo takes a host for dead after a third of it, and goes on to the next."""
+"""Of a session. Each host has its share of it to answer, and then kazoo goes on to the next."""
 
 CONNECT_SECONDS = ATTEMPT_SECONDS - 0.5
 """How long to wait for a connection, so that the attempt ends with the reason."""
@@ -60,13 +66,17 @@ class Zookeeper:
             "logger": logger,
         }
         self._client: KazooClient | None = None
+        self._waiting: Any = None
+        self._share = SESSION_SECONDS / len(address.hosts)
+        # The address that gave the last answer, until another is waited for.
+        self._served: tuple[str, int] | None = None
 
     def get(self, key: str) -> Entry | None:
         """See ``Engine``."""
         with self._asked() as client, suppress(NoNodeError):
             # Without it a follower may give an old one.
             client.sync_async(key)
-            return _entry(*client.get_async(key).get(timeout=HOST_SECONDS))
+            return _entry(*self._answer(client.get_async(key)))
         return None
 
     def list(self, prefix: str) -> Mapping[str, Entry]:
@@ -74,9 +84,9 @@ class Zookeeper:
         folder = prefix.removesuffix("/")
         with self._asked() as client, suppress(NoNodeError):
             client.sync_async(folder)
-            names = client.get_children_async(folder).get(timeout=HOST_SECONDS)
+            names = self._answer(client.get_children_async(folder))
             asked = {f"{prefix}{name}": client.get_async(f"{prefix}{name}") for name in names}
-            return {key: _entry(*each.get(timeout=HOST_SECONDS)) for key, each in asked.items()}
+            return {key: _entry(*self._answer(each)) for key, each in asked.items()}
         return {}
 
     def put(
@@ -85,13 +95,12 @@ class Zookeeper:
         """See ``Engine``. No node can be made without its folder, which is that of the guard."""
         with self._asked() as client, suppress(NodeExistsError, BadVersionError, NoNodeError):
             if old is None:
-                made = client.create_async(key, value, makepath=guard is None)
-                made.get(timeout=HOST_SECONDS)
+                self._answer(client.create_async(key, value, makepath=guard is None))
                 return
             # A node that was made again counts its versions anew, too.
-            there, stat = client.get_async(key).get(timeout=HOST_SECONDS)
+            there, stat = self._answer(client.get_async(key))
             if _entry(there, stat)[:2] == old[:2]:
-                client.set_async(key, value, stat.version).get(timeout=HOST_SECONDS)
+                self._answer(client.set_async(key, value, stat.version))
                 return
         raise Changed
 
@@ -99,16 +108,22 @@ class Zookeeper:
         """See ``Engine``. What was asked is not sent later. kazoo's threads may take seconds."""
         client, self._client = self._client, None
         if client is not None:
+            # For a thread that waits.
+            self._live.set()
+            if self._waiting is not None:
+                self._waiting.set_exception(ConnectionLoss())
             Thread(target=_end, args=(client,), daemon=True).start()
 
     @contextmanager
     def _asked(self) -> Iterator[KazooClient]:
         """Give a client with a connection, and say whom ZooKeeper refuses."""
+        client = self._connected()
         try:
-            yield self._connected()
+            yield client
         except NoAuthError as error:
             user = f"the user {self._user}" if self._user else "those without a user"
             raise Away(f"it refuses {user} at {self._path}") from error
+        self._served = client.handler.address
 
     def _connected(self) -> KazooClient:
         client = self._client
@@ -116,14 +131,22 @@ class Zookeeper:
             # A client that lost its connection has seen writes which a restored server may not
             # have; such a server would refuse it for ever.
             self.close()
-            client = self._client = KazooClient(**self._options, handler=_Handler(self._tls))
-            self._said = ""
-            self._live = client.start_async()
+            handler = _Handler(self._tls, self._share, self._served)
+            client = self._client = KazooClient(**self._options, handler=handler)
+            self._said, self._served = "", None
+            self._live = live = Event()
+            client.add_listener(lambda _: live.set())
+            client.start_async()
         self._live.wait(CONNECT_SECONDS)
         if not client.connected:
             why = f" ({self._said})" if self._said else ""
             raise Away(f"no connection within {CONNECT_SECONDS:g} s{why}")
         return client
+
+    def _answer(self, asked: Any) -> Any:
+        """Return the answer to what was *asked*, unless ``close`` is called before it comes."""
+        self._waiting = asked
+        return asked.get(timeout=HOST_SECONDS)
 
     def _keep(self, record: logging.LogRecord) -> bool:
         self._said = one_line(record.getMessage())
@@ -136,17 +159,31 @@ def _is_connecting(client: KazooClient) -> bool:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Connects with *tls*, if that is not None: kazoo's own also trusts whom the system trusts."""
+    """Connects with *tls*, if that is not None: kazoo's own also trusts whom the system trusts.
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    It begins at the address *first*, for others may hang, and each has so many *seconds*.
+    """
+
+    def __init__(
+        self, tls: ssl.SSLContext | None, seconds: float, first: tuple[str, int] | None
+    ) -> None:
         super().__init__()
         self._tls = tls
+        self._seconds = seconds
+        self._first = self.address = first
+        self._passed_over: set[tuple[str, int]] = set()
 
-    def create_connection(
-        self, address: tuple[str, int], hostname: str, timeout: float, **_: object
-    ) -> socket:
+    def create_connection(self, address: tuple[str, int], hostname: str, **_: object) -> socket:
         """Return a connection to *address*, whose certificate must be for *hostname*."""
-        plain: socket = super().create_connection(address, timeout=timeout)
+        if self._first not in (None, address) and address not in self._passed_over:
+            # kazoo goes through them in a random order, again and again.
+            self._passed_over.add(address)
+            raise self.timeout_exception(f"{address[0]} is asked later")
+        self._first, self.address = None, address
+        try:
+            plain: socket = super().create_connection(address, timeout=self._seconds)
+        except TimeoutError as error:
+            raise self.timeout_exception(f"{address[0]} lets nobody connect") from error
         if self._tls is None:
             return plain
         return self._tls.wrap_socket(plain, server_hostname=hostname)

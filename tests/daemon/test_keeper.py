@@ -162,6 +162,16 @@ async def test_a_claim_is_renewed_when_half_of_the_window_is_over(engine: Engine
         assert before < host.claim.until == register(engine, host).until
 
 
+async def test_a_renewal_lowers_nothing_that_an_administrator_has_raised(engine: Engine) -> None:
+    """The number may have been another host's up to there, before the engine was restored."""
+    host = Host(engine)
+    async with host.running():
+        raised = host.claim.until + 10 * WINDOW * TICKS_PER_SECOND
+        engine.change(host.claim.number, until=raised)
+        await trio.sleep(HALF)
+        assert host.claim.until == register(engine, host).until == raised
+
+
 async def test_a_host_has_no_connection_between_two_renewals(engine: Engine) -> None:
     """An engine that is started again meanwhile is no engine without an answer."""
     host = Host(engine)
@@ -265,6 +275,23 @@ async def test_a_copy_of_a_state_takes_another_number(engine: Engine, claim: Cla
         engine.let_go(18)
         await trio.sleep(FULL_SECONDS[1] + 0.1)
         assert second.take().worker == 18
+
+
+async def test_a_copy_that_went_on_without_the_engine_ends_when_it_answers(
+    engine: Engine, claim: Claim, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other one may have used the same ticks. The log says once that this one went on."""
+    caplog.set_level(logging.INFO)
+    engine.away = "connection refused"
+    host = Host(engine, low=17, high=17, claim=claim)
+    async with host.running():
+        await trio.sleep(BACK)
+        assert host.take().worker == 17
+        engine.steal(17)
+        engine.away = ""
+        await trio.sleep(BACK)
+        assert has_no_snowflake(host)
+    assert ["resumed: " in line for line in caplog.messages].count(True) == 1
 
 
 async def test_a_lost_answer_to_a_claim_is_found_in_the_register(engine: Engine) -> None:
@@ -478,7 +505,7 @@ async def test_the_status_has_the_time_from_a_question_to_its_answer(engine: Eng
     standing.away("no route")
     standing.answered(0.00123456)
     assert (standing.state, standing.trouble) == ("claiming", "")
-    assert standing.status(None, fenced=False)["round_trip_seconds"] == 0.001235
+    assert standing.status(lost=False)["round_trip_seconds"] == 0.001235
 
 
 async def test_the_status_has_the_span_of_the_claim_and_the_age_of_its_renewal(

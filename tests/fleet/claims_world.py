@@ -25,9 +25,15 @@ NOBODY = Holder()
 NAMESPACE, NUMBER = "a fleet", 17
 
 
+def written(record: Record | None, claim: Claim, until: int) -> Record:
+    """Return the record that makes a claim, or lengthens it."""
+    return rules.written(record, claim, until=until, holder=NOBODY, now=0)
+
+
 def claimed(record: Record | None, token: str, steady: int) -> tuple[Record, int]:
     """Return the record of a new claim, and the tick at which the claim begins."""
-    return rules.claimed(record, token=token, until=steady + WINDOW, holder=NOBODY, now=steady)
+    claim = rules.begun(NAMESPACE, NUMBER, token, record)
+    return written(record, claim, steady + WINDOW), claim.begin
 
 
 def released(record: Record, claim: Claim, reached: int) -> Record:
@@ -253,7 +259,7 @@ class World:
         if ours and claim is not None and record is not None:
             until = host.steady + WINDOW
             if until > record.until:
-                new = rules.renewed(record, until=until, now=0)
+                new = written(record, claim, until)
                 yield self._writing(host, fresh, new, claim.begin)
             # It stops in order: its state is saved without the claim, and it lets the number go.
             new = self.rules.released(record, claim, host.mark)
@@ -276,8 +282,9 @@ class World:
     def _claim(self, host: Host, write: Write) -> Claim:
         record = record_of(write.record)
         assert record is not None
-        claim = rules.confirmed(NAMESPACE, NUMBER, record, write.begin)
-        return replace(claim, until=self.rules.until(record, host.steady))
+        claim = Claim(NAMESPACE, NUMBER, record.claim, write.begin, 0)
+        until = self.rules.until(record, host.steady)
+        return replace(rules.confirmed(claim, record), until=until)
 
 
 @cache

@@ -2,11 +2,11 @@
 
 Theory of operation
 
-1. One coroutine asks the engine, one question at a time: it reads the namespace, confirms the claim
-   of the state or claims a number, and renews the claim until it is lost; then it begins anew.
-   After a question without an answer it begins anew, too. Nothing else of the daemon waits for it:
-   only Snowflakes look at the fence (core/timeline/fence.py), which the coroutine moves. What to
-   write is decided in rules.py.
+1. One coroutine goes round: it waits until its claim is due, reads the namespace, and renews the
+   claim, or claims a number if it has none. The claim of a state is due at once. It asks the engine
+   one question at a time, and after one without an answer it begins anew. Nothing else of the
+   daemon waits for it: only Snowflakes look at the fence (core/timeline/fence.py), which the
+   coroutine moves. What to write is decided in rules.py.
 2. A start first asks the engine to confirm the claim of its state under a new token. So of two
    hosts that start with a copy of one state folder, one goes on, and the other takes another
    number; with the old token both would renew it. If the engine cannot be asked, or is silent for
@@ -16,11 +16,11 @@ Theory of operation
 3. A number that was claimed is used once the claim is saved. So a host that has made a Snowflake
    goes on with its number after a crash, too; otherwise it would make none while the engine is
    down.
-4. A claim is renewed when half of its window is over, or a little before, so that hosts which
-   started together do not all ask at once. Until then the host has no connection. The register is
-   read, and written if it has this host's token, also after a lost answer. Each confirmed write
-   moves the fence to the value that was written. What a read shows never moves the fence, for that
-   write may be an older one.
+4. A claim is due when half of its window is over, or a little before, so that hosts which started
+   together do not all ask at once. Until then the host has no connection. The register is read, and
+   written if it has this host's token, also after a lost answer. Each confirmed write moves the
+   fence to the value that was written. What a read shows never moves the fence, for that write may
+   be an older one.
 5. A host whose number another one has taken (it was silent for longer than *until* and the hold)
    goes on with it below the confirmed *until*, where it is still its own, and claims another. It
    closes the fence at once if the other may have started with a copy of its state, which has the
@@ -41,8 +41,7 @@ Theory of operation
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from math import inf
@@ -64,7 +63,9 @@ from uuidd.fleet.standing import Standing
 from uuidd.refused import Refused
 
 RETRY = (0.1, 5.0)
-"""Seconds to the next question after one without an answer: the first time, and the most."""
+"""Seconds to the next question after one without an answer: the first time, and the most.
+
+After other hosts came first, it is up to the first of them."""
 
 RESUME_SECONDS = 0.5
 """How long a start waits for the engine before it uses the claim of its state, unconfirmed.
@@ -89,9 +90,6 @@ GUESSES = 3
 TRIES = 16
 """How many numbers of a list are tried before the fleet is read anew: others try them too."""
 
-AGAIN_SECONDS = 0.1
-"""The most before the fleet is read anew, after other hosts came first."""
-
 FULL_SECONDS = (1.0, 2.0)
 """Between two looks at a full fleet of up to FEW registers, at random."""
 
@@ -112,9 +110,9 @@ log = logging.getLogger("uuidd")
 class Keeper:
     """Keeps the fence of *timelines* for *holder*, by a register of *fleet*.
 
-    *read* reads the clock, *save* asks for a save of the state,
-    which holds the claim, and *saved* waits for one that begins from then on. *random* decides
-    where in the fleet to begin to look for a number, and spreads the hosts over time.
+    *read* reads the clock, *save* asks for a save of the state, which holds the claim, and *saved*
+    waits for one that begins from then on. *random* decides where in the fleet to begin to look for
+    a number, and spreads the hosts over time.
     """
 
     def __init__(
@@ -131,7 +129,6 @@ class Keeper:
     ) -> None:
         self._fleet = fleet
         self._window = int(fleet.window * TICKS_PER_SECOND)
-        self._hold = int(fleet.hold * TICKS_PER_SECOND)
         self._connect = connect
         self._timelines = timelines
         self._fence = timelines.fence
@@ -140,17 +137,16 @@ class Keeper:
         self._saved = saved
         self._holder = holder
         # It only spreads the hosts over the numbers.
-        self._random = random or Random(secrets.randbits(64))  # noqa: S311
-        self._meta: Meta | None = None
+        self._random = random or Random()  # noqa: S311
+        # The claim until another host has its number, and the tick at which to renew it, which is
+        # None before a write of it was confirmed.
+        self._claim = self._fence.claim
+        self._due: int | None = None
         # A claim that was written without an answer so far: the register tells if it is there.
         self._attempt: Claim | None = None
-        self._unconfirmed = self._fence.claim is not None
-        self._fenced = False
-        self._sooner = 0
         self._retry = RETRY[0]
         self._not_before = -inf
-        self._stopping = False
-        self._life, self._left = trio.CancelScope(), trio.Event()
+        self._work, self._round, self._left = trio.CancelScope(), trio.CancelScope(), trio.Event()
         # Who waits for the fence, and the coroutine while it pauses.
         self._moved, self._pausing = trio.lowlevel.ParkingLot(), trio.lowlevel.ParkingLot()
         self._release: tuple[Claim, Record] | None = None
@@ -164,9 +160,12 @@ class Keeper:
                 trio.open_nursery() as nursery,
             ):
                 nursery.start_soon(self._resume_in_time)
-                while not self._stopping:
-                    with trio.CancelScope() as self._life:
-                        await self._pause(await self._live())
+                with self._work:
+                    while True:
+                        with trio.CancelScope() as self._round:
+                            pause = await self._go_round()
+                            with trio.move_on_after(pause):
+                                await self._pausing.park()
                 self._left.set()
                 await trio.sleep_forever()
         except Refused as refused:
@@ -179,11 +178,12 @@ class Keeper:
 
         The fence is closed already.
         """
-        self._life.cancel()
+        self._round.cancel()
         self._not_before = until
-        self._attempt = None
-        self._unconfirmed = self._fenced = False
-        self.standing.dropped()
+        self._lose()
+        self.standing.say(
+            "claiming", "this machine was cloned, and another worker number is being claimed"
+        )
 
     async def renewed(self) -> None:
         """Wait until the fence has changed."""
@@ -198,12 +198,10 @@ class Keeper:
         Call it when nobody is served. The state that is saved next is without the claim then, and
         ``release`` has to follow. A number that another host has is given up in any case.
         """
-        self._stopping = True
-        self._life.cancel()
+        self._work.cancel()
         with trio.move_on_after(STOP_SECONDS):
             await self._left.wait()
-            claim = self._fence.claim
-            if claim is not None and not self._fenced:
+            if (claim := self._claim) is not None:
                 try:
                     found = await self._registers.read(claim.number)
                 except Exception as error:
@@ -212,6 +210,7 @@ class Keeper:
                 if found is not None and rules.is_ours(found, claim):
                     self._release = claim, found
             self._fence.close()
+            self._lose()
 
     async def release(self, *, saved: bool) -> None:
         """Let the number go, so that another host can have it; *saved* is whether the state was.
@@ -243,30 +242,29 @@ class Keeper:
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""
-        namespace = None if self._meta is None else self._meta.id
-        return self.standing.status(namespace, fenced=self._fenced)
+        return self.standing.status(lost=self._claim is None)
 
     # --- the coroutine
 
-    async def _live(self) -> float:
-        """Have a number until it is lost, or there is none to have; return the pause then."""
+    async def _go_round(self) -> float:
+        """Claim a number, or renew the claim if that is due; return the pause after that."""
         try:
-            await trio.sleep_until(self._not_before)
-            if withheld := self._timelines.steady.withheld:
-                self.standing.say("claiming", withheld)
-                return UNTRUSTED_SECONDS
+            if self._due is None:
+                await trio.sleep_until(self._not_before)
+                if withheld := self._timelines.steady.withheld:
+                    self.standing.say("claiming", withheld)
+                    return UNTRUSTED_SECONDS
+            elif (left := self._due - self._steady()) > 0:
+                self._registers.rest()
+                return min(left / TICKS_PER_SECOND, LOOK_SECONDS)
             if (meta := await self._namespace()) is None:
                 return LOOK_SECONDS
-            if self._fence.claim is None or self._fenced:
-                if (new := await self._new_claim(meta)) is None:
-                    return 0.0
-                await self._take(new)
-            while (claim := self._fence.claim) is not None and not self._fenced:
-                await self._until_due(claim)
-                await self._renew(claim)
+            if self._claim is None:
+                return await self._find(meta)
+            await self._renew(self._claim)
             return 0.0
         except Changed:
-            return self._random.uniform(0, AGAIN_SECONDS)
+            return self._random.uniform(0, RETRY[0])
         except Exception as error:
             self._resume()
             self.standing.away(str(error))
@@ -279,149 +277,127 @@ class Keeper:
         A claim of another namespace is left.
         """
         meta = await self._ask(self._registers.meta())
-        claim = self._fence.claim
         if meta is None:
             self._resume()
-            self.standing.without_namespace(claim)
+            self.standing.without_namespace()
             return None
         if meta.epoch != self._timelines.epoch:
             self._fence.close()
+            self._lose()
             self.standing.of_another_epoch(meta.epoch, self._timelines.epoch)
             return None
-        if claim is not None and claim.namespace != meta.id and not self._fenced:
+        if self._claim is not None and self._claim.namespace != meta.id:
             # The URL names another fleet, or it was made anew.
-            self.standing.left(claim)
+            self.standing.left(self._claim)
             self._lose()
-        self._meta = meta
+        self.standing.namespace = meta.id
         return meta
-
-    async def _until_due(self, claim: Claim) -> None:
-        """Wait until the claim has to be renewed, by the steady clock."""
-        renew_at = claim.until - self._window // 2 - self._sooner
-        while not self._unconfirmed and (left := renew_at - self._steady()) > 0:
-            self._registers.rest()
-            await self._pause(min(left / TICKS_PER_SECOND, LOOK_SECONDS))
 
     async def _renew(self, claim: Claim) -> None:
         """Write a later *until*; the first time after a start, under a new token."""
-        number, attempt = claim.number, self._attempt
-        record = await self._ask(self._registers.read(number))
-        if record is None and await self._ask(self._registers.meta()) != self._meta:
-            raise Changed
+        attempt, is_first = self._attempt, self._due is None
+        record = await self._ask(self._registers.read(claim.number))
         if attempt is not None and rules.is_ours(record, attempt):
             # A lost answer: the new token is in force. Its until is confirmed by the next write.
             claim = attempt
         elif record is not None and not rules.is_ours(record, claim):
-            self.standing.fenced(claim, record, self._holder, copied=self._unconfirmed)
+            self.standing.fenced(claim, record, self._holder, copied=is_first)
             self._lose()
             return
-        if rules.is_forgotten(record, claim):
-            self.standing.forgotten(number)
-        if record is None or self._unconfirmed:
+        if record is None or record.until < claim.until:
+            self.standing.forgotten(claim.number)
+        if record is None or is_first:
             # The same token until it is confirmed, because an earlier write may still arrive.
             claim = replace(claim, token=new_token() if attempt is None else attempt.token)
-        new = await self._write(claim, record)
+        claim = await self._write(claim, record)
         if self._fence.number is None:
-            self.standing.resumed(new)
-        self._use(new)
+            self.standing.began("resumed", claim)
+        self._use(claim)
         # So that a start without the engine goes on up to here.
         self._save()
         self.standing.renewals += 1
 
     def _lose(self) -> None:
         """Use the number up to the fence only, and claim another."""
-        if self._unconfirmed:
+        if self._due is None:
             # Another host may have this very claim, of a copy of the state that this host has
             # started with. Then it uses the same ticks.
             self._fence.close()
-            self._moved.unpark_all()
-        self._fenced, self._unconfirmed = True, False
-        self._attempt = None
+        self._claim = self._attempt = self._due = None
 
-    async def _new_claim(self, meta: Meta) -> Claim | None:
-        """Return a new claim that a write has confirmed; None, a while later, if none is free."""
+    async def _find(self, meta: Meta) -> float:
+        """Claim a number, if one is free; return the pause after that. Raises Changed."""
         if (attempt := self._attempt) is not None:
             found = await self._ask(self._registers.read(attempt.number))
             if rules.is_ours(found, attempt):
-                return await self._write(attempt, found)
+                await self._take(attempt, found)
+                return 0.0
             self._attempt = None
         low, high = max(meta.low, self._fleet.low), min(meta.high, self._fleet.high)
-        span = range(low, high + 1)
+        span, hold = range(low, high + 1), int(self._fleet.hold * TICKS_PER_SECOND)
         numbers, had = self._random.sample(span, len(span)), self._fence.had
         if had is None and self.standing.state != "full":
-            guesses: rules.Candidates = [(number, None) for number in numbers[:GUESSES]]
-            if (claim := await self._claimed(meta, guesses)) is not None:
-                return claim
+            guesses = [(number, None) for number in numbers[:GUESSES]]
+            if await self._take_one(meta, guesses):
+                return 0.0
         registers = await self._ask(self._registers.all())
-        steady = self._steady()
-        tried = rules.candidates(registers, numbers, steady=steady, hold=self._hold, had=had)
-        if (claim := await self._claimed(meta, tried[:TRIES])) is not None:
-            return claim
-        if tried:
+        free = rules.candidates(registers, numbers, steady=self._steady(), hold=hold, had=had)
+        if await self._take_one(meta, free[:TRIES]):
+            return 0.0
+        if free:
             # Others came first, or the fleet was made anew.
             raise Changed
-        self.standing.full(low, high, rules.next_due(registers, numbers, hold=self._hold))
+        self.standing.full(low, high, rules.next_due(registers, numbers, hold=hold))
         self._retry = RETRY[0]
-        await trio.sleep(self._random.uniform(*FULL_SECONDS) * max(1, len(registers) / FEW))
-        return None
+        return self._random.uniform(*FULL_SECONDS) * max(1, len(registers) / FEW)
 
-    async def _claimed(self, meta: Meta, tried: rules.Candidates) -> Claim | None:
-        """Claim the first number that is still as it was read, None if other hosts came first."""
+    async def _take_one(self, meta: Meta, tried: Sequence[rules.Candidate]) -> bool:
+        """Claim the first number that is still as it was read; return whether there is one."""
         for number, found in tried:
             with suppress(Changed):
-                return await self._write(Claim(meta.id, number, new_token(), 0, 0), found, new=True)
-            self._attempt = None
-        return None
+                await self._take(rules.begun(meta.id, number, new_token(), found), found)
+                return True
+        return False
 
-    async def _write(self, claim: Claim, found: Record | None, *, new: bool = False) -> Claim:
-        """Write *claim* for a window from now over what was *found*; return what is confirmed.
-
-        A *new* claim begins where the record before it ends. Until the answer, a claim whose token
-        the register has not had is an attempt.
-        """
-        now, until = self._read().now, max(self._steady() + self._window, claim.until)
-        if found is not None and rules.is_ours(found, claim):
-            written = rules.renewed(found, until=until, now=now)
-        else:
-            written, end = rules.claimed(
-                found, token=claim.token, until=until, holder=self._holder, now=now
-            )
-            self._attempt = claim = replace(claim, begin=end if new else claim.begin)
-        await self._ask(self._registers.write(claim.number, written, found))
-        return rules.confirmed(claim.namespace, claim.number, written, claim.begin)
-
-    async def _take(self, claim: Claim) -> None:
-        """Begin to use a number that was claimed, once a restart would go on with it."""
+    async def _take(self, claim: Claim, found: Record | None) -> None:
+        """Claim a number, and begin to use it once a restart would go on with it."""
+        claim = await self._write(claim, found)
         self._fence.keep(claim)
         self._fence.had = None
-        self._fenced = False
         with trio.move_on_after(SAVE_SECONDS):
             await self._saved()
         await trio.lowlevel.checkpoint_if_cancelled()
-        self.standing.claimed(claim)
+        self.standing.began("claimed", claim)
         self._use(claim)
+
+    async def _write(self, claim: Claim, found: Record | None) -> Claim:
+        """Write *claim* for a window from now over what was *found*; return what is confirmed."""
+        now, until = self._read().now, self._steady() + self._window
+        written = rules.written(found, claim, until=until, holder=self._holder, now=now)
+        self._attempt = claim
+        await self._ask(self._registers.write(claim.number, written, found))
+        self._claim = claim = rules.confirmed(claim, written)
+        self._attempt, self._retry = None, RETRY[0]
+        # Hosts that were started together, as after a power cut, do not all ask at once for ever.
+        sooner = self._random.randrange(self._window // SPREAD + 1)
+        self._due = claim.until - self._window // 2 - sooner
+        return claim
 
     def _use(self, claim: Claim) -> None:
         """Move the fence to what a write has confirmed."""
         self._fence.hold(claim)
-        self._attempt, self._unconfirmed = None, False
-        self._retry = RETRY[0]
         self.standing.held(claim)
-        # Hosts that were started together, as after a power cut, do not all ask at once for ever.
-        self._sooner = self._random.randrange(self._window // SPREAD + 1)
         self._moved.unpark_all()
 
     async def _resume_in_time(self) -> None:
         await trio.sleep(RESUME_SECONDS)
-        if not self._stopping:
-            self._resume()
+        self._resume()
 
     def _resume(self) -> None:
         """Use the claim of the state, if it is not confirmed yet: the engine may be silent."""
-        claim = self._fence.claim
-        if self._unconfirmed and claim is not None and self._fence.number is None:
-            self._fence.hold(claim)
-            self.standing.resumed(claim)
+        if self._claim is not None and self._due is None and self._fence.number is None:
+            self._fence.hold(self._claim)
+            self.standing.began("resumed", self._claim)
             self._moved.unpark_all()
 
     async def _ask(self, question: Awaitable[_Answer]) -> _Answer:
@@ -431,11 +407,6 @@ class Keeper:
         await trio.lowlevel.checkpoint_if_cancelled()
         self.standing.answered(trio.current_time() - begun)
         return answer
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait so long, or until somebody waits for the fence."""
-        with trio.move_on_after(seconds):
-            await self._pausing.park()
 
     def _steady(self) -> int:
         """Return the tick of the steady clock."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.fence import FOREVER, Claim
@@ -32,16 +31,8 @@ FAR = 60 * TICKS_PER_SECOND
 Listing = Mapping[int, Record | str]
 """All registers, as ``Registers.all`` returns them."""
 
-Candidates = list[tuple[int, Record | None]]
-"""Numbers, each with its register as it was read; None for one that nobody has had."""
-
-
-class Due(NamedTuple):
-    """A *number* that is free at a *tick*, unless its *host* renews it before."""
-
-    tick: int
-    number: int
-    host: str
+Candidate = tuple[int, Record | None]
+"""A number, and its register as it was read; None for a number that nobody has had."""
 
 
 def free_from(record: Record | None, *, hold: int) -> int:
@@ -57,24 +48,22 @@ def free_from(record: Record | None, *, hold: int) -> int:
     return record.until + (hold + 1 if record.held else -FAR)
 
 
-def claimed(
-    record: Record | None, *, token: str, until: int, holder: Holder, now: int
-) -> tuple[Record, int]:
-    """Return the record of a new claim over *record*, and the tick at which the claim begins."""
+def begun(namespace: str, number: int, token: str, record: Record | None) -> Claim:
+    """Return a new claim, to be written over *record*: of no tick before the first write."""
     begin = 0 if record is None else record.until
-    other = {} if record is None else record.other
+    return Claim(namespace, number, token, begin, begin)
+
+
+def written(record: Record | None, claim: Claim, *, until: int, holder: Holder, now: int) -> Record:
+    """Return what to write over *record*, so that it is the register of *claim* up to *until*."""
+    end, other = (0, {}) if record is None else (record.until, record.other)
     own = holder._asdict()
-    return Record(token, max(until, begin), held=True, at=now, other=other, **own), begin
+    return Record(claim.token, max(until, end), held=True, at=now, other=other, **own)
 
 
-def confirmed(namespace: str, number: int, written: Record, begin: int) -> Claim:
-    """Return the claim that a write has confirmed, of a record that ``claimed`` has returned."""
-    return Claim(namespace, number, written.claim, begin, written.until)
-
-
-def renewed(record: Record, *, until: int, now: int) -> Record:
-    """Return the record that lengthens the claim in *record*, which is this host's."""
-    return replace(record, until=max(until, record.until), held=True, at=now)
+def confirmed(claim: Claim, record: Record) -> Claim:
+    """Return what *claim* is once the write of *record*, which ``written`` has returned, is."""
+    return replace(claim, until=record.until)
 
 
 def released(record: Record, claim: Claim, *, reached: int, now: int) -> Record:
@@ -87,14 +76,9 @@ def is_ours(record: Record | None, claim: Claim) -> bool:
     return record is not None and record.claim == claim.token
 
 
-def is_forgotten(record: Record | None, claim: Claim) -> bool:
-    """Whether the engine has lost writes: what it has is older than what it had confirmed."""
-    return record is None or (record.claim == claim.token and record.until < claim.until)
-
-
 def candidates(
     registers: Listing, numbers: Sequence[int], *, steady: int, hold: int, had: int | None = None
-) -> Candidates:
+) -> list[Candidate]:
     """Return those of *numbers* that are free, in the order in which to try them.
 
     It is *had* alone, which this host was given by hand, if that is reserved or nobody has had it.
@@ -104,27 +88,27 @@ def candidates(
     hosts that start together all tried the lowest one, all but one would have to try again. Those
     that the host would have to wait for come last, the shortest wait first.
     """
-    if had is not None and had in numbers:
-        own = registers.get(had)
-        if own is None or (isinstance(own, Record) and own.reserved):
-            return [(had, own)]
-    ranked: list[tuple[tuple[int, int], int, Record | None]] = []
-    for place, number in enumerate(numbers):
+    ranked: list[tuple[tuple[int, int], Candidate]] = []
+    for number in numbers:
         found = registers.get(number)
-        if found is None:
-            ranked.append(((0, place), number, None))
-        elif isinstance(found, Record) and free_from(found, hold=hold) <= steady:
-            until = found.until
-            rank = (3, until) if until > steady else (2 if found.held else 1, place)
-            ranked.append((rank, number, found))
-    ranked.sort(key=lambda each: each[0])
-    return [(number, found) for _, number, found in ranked]
+        if number == had and (found is None or (isinstance(found, Record) and found.reserved)):
+            return [(had, found)]
+        if isinstance(found, str) or free_from(found, hold=hold) > steady:
+            continue
+        rank = (0, 0) if found is None else (max(0, found.until - steady), 1 + found.held)
+        ranked.append((rank, (number, found)))
+    return [each for _, each in sorted(ranked, key=lambda each: each[0])]
 
 
-def next_due(registers: Listing, numbers: Sequence[int], *, hold: int) -> Due | None:
-    """Return the one of *numbers*, all of them taken, that is free first if nobody renews it."""
+def next_due(
+    registers: Listing, numbers: Sequence[int], *, hold: int
+) -> tuple[int, int, str] | None:
+    """Return when the first of *numbers*, all of them taken, is free if nobody renews it.
+
+    The tick, the number and its host; None if all are reserved or unreadable.
+    """
     dues = [
-        Due(free_from(found, hold=hold), number, found.host)
+        (free_from(found, hold=hold), number, found.host)
         for number in numbers
         if isinstance(found := registers.get(number), Record) and not found.reserved
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from math import inf
 from typing import Any, Literal
 
 import trio
@@ -14,7 +15,6 @@ from uuidd.core.timeline.fence import Claim, Fence
 from uuidd.fleet.address import Fleet
 from uuidd.fleet.fences import static_status
 from uuidd.fleet.record import Holder, Record
-from uuidd.fleet.rules import Due
 
 State = Literal[
     "static",  # set by hand
@@ -39,13 +39,14 @@ class Standing:
     def __init__(self, fence: Fence, fleet: Fleet, steady: Callable[[], int]) -> None:
         self._fence = fence
         self._fleet = fleet
-        self._name = fleet.address.name
-        self._url = fleet.address.url
+        self._name, self._url = fleet.address.name, fleet.address.url
         self._steady = steady
         self._silent_since: float | None = None
-        self._told, self._left_at_first = 0, 0
+        # The log is told once more of a silent engine when so many ticks are left.
+        self._tell_at = inf
         self._renewed_at: float | None = None
         self._round_trip: float | None = None
+        self.namespace: str | None = None
         self.state: State = "claiming"
         self.trouble = ""
         self.renewals = self.failures = self.fencings = self.claims = 0
@@ -53,19 +54,14 @@ class Standing:
             f"no worker number yet: {self._name} was not reached so far; all other kinds go on"
         )
 
-    def resumed(self, claim: Claim) -> None:
-        """Note that the claim of the state is used from now on."""
+    def began(self, how: Literal["claimed", "resumed"], claim: Claim) -> None:
+        """Note that *claim* is used from now on: a new one, or that of the state."""
+        self.claims += how == "claimed"
         self.state = "resumed"
-        self._log("resumed", claim)
-
-    def dropped(self) -> None:
-        """Note that a copy of this machine has the number too, so that another is claimed."""
-        self.say("claiming", "this machine was cloned, and another worker number is being claimed")
-
-    def claimed(self, claim: Claim) -> None:
-        """Note a number that is this host's from now on."""
-        self.claims += 1
-        self._log("claimed", claim)
+        log.info(
+            "%s: worker=%d until=%s engine=%s",
+            *(how, claim.number, times.text(claim.until), self._name),
+        )
 
     def held(self, claim: Claim) -> None:
         """Note that a write was confirmed."""
@@ -101,23 +97,19 @@ class Standing:
             " there again; two hosts may have another number, so cut off all hosts from the engine,"
             " run uuidd workers raise %s --worker-window %.10gs on its machine, with the longest"
             " window of all hosts, and then let the hosts reach the engine again",
-            self._name,
-            number,
-            self._url,
-            self._fleet.window,
+            *(self._name, number, self._url, self._fleet.window),
         )
 
     def left(self, claim: Claim) -> None:
         """Note that the namespace is another one than that of *claim*."""
         log.warning(
             "worker number %d was claimed in another fleet than %s has now: namespace=%s",
-            claim.number,
-            self._name,
-            claim.namespace,
+            *(claim.number, self._name, claim.namespace),
         )
 
-    def without_namespace(self, claim: Claim | None) -> None:
-        """Note that there is no namespace, or none any more, of which this host has a *claim*."""
+    def without_namespace(self) -> None:
+        """Note that there is no namespace, or none any more, of which this host has a claim."""
+        claim = self._fence.claim
         if claim is None:
             self.say(
                 "none",
@@ -141,22 +133,22 @@ class Standing:
             f" start uuidd with --epoch {epoch}",
         )
 
-    def full(self, low: int, high: int, due: Due | None) -> None:
+    def full(self, low: int, high: int, due: tuple[int, int, str] | None) -> None:
         """Note that the numbers *low* to *high* are all taken; *due* may be free next."""
         trouble = f"no worker number of {low} to {high} is free"
         if due is not None:
-            host = due.host or "its host"
-            at = times.text(due.tick + -due.tick % TICKS_PER_SECOND).replace(".0000000", "")
-            trouble += f"; number {due.number} may be next, at {at} if {host} does not renew it"
-        trouble += f"; uuidd workers list {self._url} shows who has them"
-        if self.state == "full":
-            # The log has it already, with the number that was to be next then.
-            self.trouble = trouble
-        self.say("full", trouble)
+            tick, number, host = due
+            at = times.text(tick + -tick % TICKS_PER_SECOND).replace(".0000000", "")
+            trouble += f"; number {number} may be next, at {at}"
+            trouble += f" if {host or 'its host'} does not renew it"
+        self.say("full", f"{trouble}; uuidd workers list {self._url} shows who has them")
 
     def say(self, state: State, trouble: str) -> None:
-        """Note why there is no number, or soon none any more; log it once."""
-        if trouble != self.trouble:
+        """Note why there is no number, or soon none any more; log it once.
+
+        While the fleet is full, the log has it with the number that was to be next at first.
+        """
+        if trouble != self.trouble and not state == self.state == "full":
             log.warning("%s", trouble)
         self.state, self.trouble = state, trouble
         self._fence.why = f"{trouble}; all other kinds go on"
@@ -167,17 +159,17 @@ class Standing:
         if self._silent_since is None:
             return
         log.info("back: %s, after %.1f s", self._name, trio.current_time() - self._silent_since)
-        self._silent_since, self._told = None, 0
+        self._silent_since, self._tell_at = None, inf
         if self.state == "away":
             self.state, self.trouble = ("held" if self._fence.claim else "claiming"), ""
 
     def away(self, why: str) -> None:
         """Note a question without an answer; log the first, and when half and all time is over."""
         self.failures += 1
-        claim, steady = self._fence.claim, self._steady()
-        left = 0 if claim is None else max(0, claim.until - steady)
+        claim = self._fence.claim
+        left = 0 if claim is None else max(0, claim.until - self._steady())
         if self._silent_since is None:
-            self._silent_since, self._left_at_first = trio.current_time(), left
+            self._silent_since = trio.current_time()
         self.state, self.trouble = "away", f"{self._name} does not answer ({why})"
         if claim is None:
             self._fence.why = f"no worker number yet: {self.trouble}; all other kinds go on"
@@ -186,28 +178,27 @@ class Standing:
                 f"worker number {claim.number} was reserved until {times.text(claim.until)}, and"
                 f" {self.trouble}; all other kinds go on"
             )
-        level = 3 if not left else 2 if left <= self._left_at_first // 2 else 1
-        if level > self._told:
-            self._told = level
+        if left <= self._tell_at:
             log.warning("away: %s; Snowflakes for %.0f s more", self.trouble, _seconds(left))
+            self._tell_at = -1 if not left else left // 2 if self._tell_at == inf else 0
 
     @property
     def line(self) -> str:
         """A clause for systemd, "" if all is well."""
         return "" if self.state in ("held", "resumed") else f"worker number: {self.trouble}"
 
-    def status(self, namespace: str | None, *, fenced: bool) -> dict[str, Any]:
+    def status(self, *, lost: bool) -> dict[str, Any]:
         """Return what ``status`` shows of the number. Ticks are ints, spans are seconds.
 
-        *namespace* is the one that the engine has now; a number may still be of another.
+        If the number is *lost*, another host has it now.
         """
         fence, age = self._fence, self._renewed_at
         there = fence.number is not None
         return {
             **static_status(fence),
             "source": self._name,
-            "namespace": namespace if fence.claim is None else fence.claim.namespace,
-            "state": "fenced" if fenced and there else self.state,
+            "namespace": self.namespace if fence.claim is None else fence.claim.namespace,
+            "state": "fenced" if lost and there else self.state,
             "begin": fence.begin if there else None,
             "until": fence.until if there else None,
             "until_in": _seconds(fence.until - self._steady()) if there else None,
@@ -221,15 +212,6 @@ class Standing:
             "round_trip_seconds": None if self._round_trip is None else round(self._round_trip, 6),
             "why": self.trouble,
         }
-
-    def _log(self, how: str, claim: Claim) -> None:
-        log.info(
-            "%s: worker=%d until=%s engine=%s",
-            how,
-            claim.number,
-            times.text(claim.until),
-            self._name,
-        )
 
 
 def _seconds(ticks: int) -> float:

@@ -24,8 +24,9 @@ from tests.tools import kept_port
 from uuidd.fleet.address import parse
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Entry, opened
 from uuidd.fleet.engines.folder import Folder
-from uuidd.fleet.record import Meta, Record, UnreadableError, register_name
+from uuidd.fleet.record import Meta, Record
 from uuidd.fleet.registers import Registers, connect
+from uuidd.refused import Refused
 
 URLS = ("zk://{}/uuidd", "etcd://{}/uuidd", "postgresql://me@{}/ids")
 
@@ -293,7 +294,7 @@ async def test_garbage_in_the_namespace_is_named() -> None:
         served(answering(json.dumps({"kvs": [kept]}).encode())) as host,
         connect(parse(f"etcd://{host}/uuidd")) as engine,
     ):
-        with pytest.raises(UnreadableError, match="/uuidd/meta is no record of uuidd"):
+        with pytest.raises(Refused, match="/uuidd/meta is no record of uuidd"):
             await engine.meta()
 
 
@@ -363,7 +364,7 @@ async def test_a_folder_on_a_disk_that_hangs_is_away(
 ) -> None:
     """Within the time of an attempt; the thread that hangs is none of those for saves."""
     meta = Meta("0" * 16, 0)
-    register = tmp_path / meta.id / register_name(7)
+    register = tmp_path / meta.id / "0007"
 
     def end_hanging() -> None:
         os.close(os.open(register, os.O_RDWR))

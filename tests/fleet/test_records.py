@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uuidd.fleet.record import (
-    Meta,
-    Record,
-    UnreadableError,
-    decode,
-    encode,
-    register_name,
-    register_number,
-)
+from uuidd.fleet.record import Meta, Record, decode, encode
+from uuidd.refused import Refused
 
 META = Meta("0123456789abcdef", 1288834974657, 3, 900)
 RECORD = Record("fedcba9876543210", 139, held=True, host="db1", machine="ab", at=138, version="0.2")
@@ -60,9 +53,9 @@ def test_unknown_fields_are_kept() -> None:
 )
 def test_a_value_that_cannot_be_is_named(fields: dict[str, object], error: str) -> None:
     """With the place of the record. So is a namespace whose lowest number is above the highest."""
-    with pytest.raises(UnreadableError, match=r"^here is .* low 901 is above high 900"):
+    with pytest.raises(Refused, match=r"^here is .* low 901 is above high 900"):
         decode(Meta, changed(META, low=901), "here")
-    with pytest.raises(UnreadableError, match=r"^here is no record of uuidd: ") as caught:
+    with pytest.raises(Refused, match=r"^here is no record of uuidd: ") as caught:
         decode(Record, changed(RECORD, **fields), "here")
     assert error in str(caught.value)
 
@@ -71,15 +64,6 @@ def test_a_value_that_cannot_be_is_named(fields: dict[str, object], error: str) 
     st.binary() | st.text().map(str.encode) | st.builds(lambda n: b"[" * n, st.integers(1, 9999))
 )
 def test_any_bytes_are_a_record_or_one_error(data: bytes) -> None:
-    with pytest.raises(UnreadableError) as caught:
+    with pytest.raises(Refused) as caught:
         decode(Record, data, "here")
     assert "\n" not in str(caught.value)
-
-
-def test_names_of_registers_are_four_digits() -> None:
-    """Other names in the folder are no registers."""
-    assert [register_name(number) for number in (0, 17, 1023)] == ["0000", "0017", "1023"]
-    assert register_number("0017") == 17
-    assert [
-        register_number(name) for name in ("17", "1024", "00a7", "\u0660\u0660\u0661\u0667", "")
-    ] == [None] * 5

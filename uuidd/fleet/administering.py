@@ -73,8 +73,8 @@ class Administrator:
             if each is not None and each.held:
                 raise Refused(f"number {number} is held by {each.host or 'a host'}")
         for number, each in found.items():
-            record = self._free(0) if each is None else each
-            record = replace(record, reserved=True, claim=new_token(), at=self.now)
+            old = each or self._free(0)
+            record = replace(old, reserved=True, claim=new_token(), at=self.now)
             await self._write(number, record, each)
 
     async def free(self, number: int, found: Record, *, used_until: int | None) -> Record:
@@ -101,41 +101,41 @@ class Administrator:
         tick that is returned.
         """
         meta = await self.opened()
-        changed, until = 0, self.now + window + MARGIN_TICKS
-        registers: dict[int, Record] = {}
-        for number, each in (await self.fleet.all()).items():
-            if isinstance(each, str):
-                raise Refused(each)
-            self._check_stopped(number, each, window, cut_off=cut_off)
-            registers[number] = each
+        until = self.now + window + MARGIN_TICKS
+        registers = {
+            number: self._stopped(number, found, window, cut_off=cut_off)
+            for number, found in (await self.fleet.all()).items()
+        }
+        changed = 0
         for number in range(meta.low, meta.high + 1):
             found = registers.get(number)
             # A host may renew its claim meanwhile; then its register is read again.
             while found is None or found.until < until:
-                record = (
-                    self._free(until) if found is None else replace(found, until=until, at=self.now)
-                )
+                old = found or self._free(until)
                 try:
-                    await self.fleet.write(number, record, found)
+                    await self.fleet.write(number, replace(old, until=until, at=self.now), found)
                     changed += 1
                     break
                 except Changed:
                     found = await self.fleet.read(number)
         return changed, until
 
-    def _check_stopped(self, number: int, record: Record, window: int, *, cut_off: bool) -> None:
-        """Check that the number's host stops within *window*. Raises Refused."""
-        if record.held and record.at and record.until - record.at > window + MARGIN_TICKS:
-            seconds = -(-(record.until - record.at) // TICKS_PER_SECOND)
+    def _stopped(self, number: int, found: Record | str, window: int, *, cut_off: bool) -> Record:
+        """Return the register of a number whose host stops within *window*. Raises Refused."""
+        if isinstance(found, str):
+            raise Refused(found)
+        if found.held and found.at and found.until - found.at > window + MARGIN_TICKS:
+            seconds = -(-(found.until - found.at) // TICKS_PER_SECOND)
             raise Refused(
-                f"host {record.host!r} has reserved number {number} for {seconds} s; run this with"
+                f"host {found.host!r} has reserved number {number} for {seconds} s; run this with"
                 f" --worker-window {seconds}s, or free the number first"
             )
-        if not cut_off and standing(record, self.now) == "held":
+        if not cut_off and standing(found, self.now) == "held":
             raise Refused(
-                f"number {number} is held by {record.host or 'a host'}, so hosts may reach the"
+                f"number {number} is held by {found.host or 'a host'}, so hosts may reach the"
                 " engine; cut off all of them, and then add --hosts-cut-off; nothing was changed"
             )
+        return found
 
     def _free(self, until: int, *, reserved: bool = False) -> Record:
         """Return the register of a number that no host has."""

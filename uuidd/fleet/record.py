@@ -40,10 +40,6 @@ _MAX_BYTES = 1 << 16
 _Kind = TypeVar("_Kind", "Meta", "Record")
 
 
-class UnreadableError(Refused):
-    """What the engine keeps is no record of ours; one line that names it and says what is wrong."""
-
-
 @dataclass(frozen=True, slots=True)
 class Meta:
     """A namespace: its *id*, the *epoch* of its Snowflakes in Unix milliseconds, and its numbers.
@@ -128,7 +124,7 @@ def encode(what: Meta | Record) -> bytes:
 
 
 def decode(kind: type[_Kind], data: bytes, where: str) -> _Kind:
-    """Return what is in *data*. Raises UnreadableError, which names *where* it was read."""
+    """Return what is in *data*. Raises Refused, which names *where* it was read."""
     try:
         if len(data) > _MAX_BYTES:
             raise ValueError(f"it has {len(data)} bytes")
@@ -143,23 +139,11 @@ def decode(kind: type[_Kind], data: bytes, where: str) -> _Kind:
         other = {name: value for name, value in body.items() if name not in known}
         return kind(**own, other=other)
     except (ValueError, TypeError, RecursionError) as error:
-        raise UnreadableError(f"{where} is no record of uuidd: {error}") from error
+        raise Refused(f"{where} is no record of uuidd: {error}") from error
 
 
 def _own_fields(kind: type[Meta | Record]) -> list[str]:
     return [each.name for each in fields(kind) if each.name not in ("other", "entry")]
-
-
-def register_name(number: int) -> str:
-    """Return the last part of a register's path: four digits, so that listings are in order."""
-    return f"{number:04}"
-
-
-def register_number(name: str) -> int | None:
-    """Return the number of a register's name, None if the name is no register's."""
-    if len(name) != 4 or not (name.isascii() and name.isdigit()) or int(name) >= NUMBERS:
-        return None
-    return int(name)
 
 
 def _check_token(name: str, value: object) -> None:

@@ -1,7 +1,6 @@
 """A fleet's namespace in an engine: its records, and their keys.
 
-``<path>/meta`` is the namespace, and ``<path>/<id>/0017`` a register. A namespace is made from the
-registers up: nobody else knows its id before its meta is there.
+A namespace is made from the registers up: nobody else knows its id before its meta is there.
 """
 
 from __future__ import annotations
@@ -9,33 +8,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 import trio
 
 from uuidd.fleet import engines
 from uuidd.fleet.address import Address
 from uuidd.fleet.engines import ATTEMPT_SECONDS, Away, Changed, Engine, Entry
-from uuidd.fleet.record import (
-    Meta,
-    Record,
-    UnreadableError,
-    decode,
-    encode,
-    register_name,
-    register_number,
-)
+from uuidd.fleet.record import NUMBERS, Meta, Record, decode, encode
+from uuidd.refused import Refused
 
 _Answer = TypeVar("_Answer")
+_Values = TypeVarTuple("_Values")
 
 
 class Registers:
     """The namespace of *address* in *engine*. Each question ends within ATTEMPT_SECONDS.
 
-    Each raises Away if there is no answer then, and UnreadableError (of ``record``) if what it
-    reads is no record of ours. A question may be cancelled; a write may then have been done. Only
-    one question at a time is asked.
+    Each raises Away if there is no answer then, and Refused if what it reads is no record of ours.
+    A question may be cancelled; a write may then have been done. Only one question at a time is
+    asked.
     """
 
     def __init__(self, engine: Engine, address: Address) -> None:
@@ -55,7 +47,7 @@ class Registers:
         All questions below are about the namespace that was returned last; before that they raise
         RuntimeError.
         """
-        entry = await self._ask(partial(self._engine.get, self._meta_key))
+        entry = await self._ask(self._engine.get, self._meta_key)
         if entry is None:
             self._id = ""
             return None
@@ -68,31 +60,29 @@ class Registers:
 
         Raises Changed, and changes no namespace, if there is one.
         """
-        put, own = self._engine.put, f"{self._path}/{meta.id}"
+        own = f"{self._path}/{meta.id}"
         # A copy, for its folder: in some engines a register could not be made without that.
-        await self._ask(partial(put, f"{own}/meta", encode(meta), None, None))
-        for number, record in registers.items():
-            key = f"{own}/{register_name(number)}"
-            await self._ask(partial(put, key, encode(record), None, None))
-        await self._ask(partial(put, self._meta_key, encode(meta), None, None))
+        parts: dict[str, Meta | Record] = {f"{own}/meta": meta}
+        parts |= {f"{own}/{number:04}": record for number, record in registers.items()}
+        for key, part in (parts | {self._meta_key: meta}).items():
+            await self._ask(self._engine.put, key, encode(part), None, None)
 
     async def all(self) -> Mapping[int, Record | str]:
         """Return all registers; for one that cannot be read, a line that says why."""
-        prefix = self._own("")
+        entries = await self._ask(self._engine.list, self._own(""))
         found: dict[int, Record | str] = {}
-        for key, entry in (await self._ask(partial(self._engine.list, prefix))).items():
-            number = register_number(key.removeprefix(prefix))
-            if number is not None:
+        for number in range(NUMBERS):
+            if (entry := entries.get(key := self._key(number))) is not None:
                 try:
                     found[number] = _found(entry, key)
-                except UnreadableError as error:
+                except Refused as error:
                     found[number] = str(error)
         return found
 
     async def read(self, number: int) -> Record | None:
         """Return a register, None if there is none."""
-        key = self._own(register_name(number))
-        entry = await self._ask(partial(self._engine.get, key))
+        key = self._key(number)
+        entry = await self._ask(self._engine.get, key)
         return None if entry is None else _found(entry, key)
 
     async def write(self, number: int, record: Record, found: Record | None) -> None:
@@ -100,8 +90,8 @@ class Registers:
 
         Raises Changed if it is not as it was read, exists already, or the namespace is gone.
         """
-        key, entry = self._own(register_name(number)), None if found is None else found.entry
-        await self._ask(partial(self._engine.put, key, encode(record), entry, self._guard))
+        key, entry = self._key(number), None if found is None else found.entry
+        await self._ask(self._engine.put, key, encode(record), entry, self._guard)
 
     def rest(self) -> None:
         """End the connection; the next question, which may come minutes later, makes another.
@@ -111,12 +101,15 @@ class Registers:
         """
         self._engine.close()
 
+    def _key(self, number: int) -> str:
+        return self._own(f"{number:04}")
+
     def _own(self, name: str) -> str:
         if not self._id:
             raise RuntimeError("the namespace is asked for first, and must be there")
         return f"{self._path}/{self._id}/{name}"
 
-    async def _ask(self, question: Callable[[], _Answer]) -> _Answer:
+    async def _ask(self, question: Callable[[*_Values], _Answer], *values: *_Values) -> _Answer:
         """Return the engine's answer, which a thread waits for.
 
         A thread that hangs is left alone, and its connection is ended. Until the thread ends no
@@ -127,7 +120,7 @@ class Registers:
         with trio.move_on_after(ATTEMPT_SECONDS):
             try:
                 return await trio.to_thread.run_sync(
-                    question, abandon_on_cancel=True, limiter=self._thread
+                    question, *values, abandon_on_cancel=True, limiter=self._thread
                 )
             except (Away, Changed):
                 # The engine has ended a connection of which it knows that it is of no use.

@@ -29,38 +29,44 @@ def begin_fence(
     """
     kept = None if loaded is None else loaded.worker
     copied = loaded is not None and loaded.copied_to(product)
-    if copied:
-        if isinstance(kept, Claim):
-            if in_fleet:
-                log.warning(
-                    "the claim to worker number %d was another machine's, so another number is"
-                    " claimed",
-                    kept.number,
-                )
-            kept = None
-        elif worker is not None and worker == kept:
+    if copied and isinstance(kept, Claim):
+        if in_fleet:
             log.warning(
-                "the machine that saved the state has worker number %d too; if it still runs,"
-                " start uuidd here with another --worker, or Snowflakes repeat",
-                kept,
-            )
-    if not in_fleet:
-        if isinstance(kept, Claim):
-            log.warning(
-                "the state has a claim to worker number %d of a fleet, and --worker is no URL now",
+                "the claim to worker number %d was another machine's, so another number is claimed",
                 kept.number,
             )
-        if isinstance(kept, Shared) and worker in (None, kept.number):
-            return _still_shared(worker, kept, go_on_after_clone)
-        return Fence(worker)
-    if loaded is None or not isinstance(kept, Claim):
+        kept = None
+    elif copied and worker is not None and worker == kept:
+        log.warning(
+            "the machine that saved the state has worker number %d too; if it still runs, start"
+            " uuidd here with another --worker, or Snowflakes repeat",
+            kept,
+        )
+    shared = kept if isinstance(kept, Shared) else None
+    if in_fleet:
         # The number that was set by hand on the machine of which this is a copy is that machine's.
-        had = kept if isinstance(kept, int) and not copied else None
-        return Fence(had=had, shared=kept if isinstance(kept, Shared) else None)
-    fence = Fence()
-    # It is held when the engine has confirmed it, or is found to be silent.
-    fence.keep(kept.resumed(loaded.steady))
-    return fence
+        fence = Fence(had=kept if isinstance(kept, int) and not copied else None, shared=shared)
+        if loaded is not None and isinstance(kept, Claim):
+            # It is held when the engine has confirmed it, or is found to be silent.
+            fence.keep(kept.resumed(loaded.steady))
+        return fence
+    if isinstance(kept, Claim):
+        log.warning(
+            "the state has a claim to worker number %d of a fleet, and --worker is no URL now",
+            kept.number,
+        )
+    if worker is None or shared is None or worker != shared.number:
+        return Fence(worker, shared=shared if worker is None else None)
+    if go_on_after_clone:
+        log.warning(
+            "worker number %d is used again, as --after-clone go-on says; if the clone still uses"
+            " it, Snowflakes repeat",
+            worker,
+        )
+        return Fence(worker)
+    why = shared_with_a_clone(worker)
+    log.error("Snowflakes are refused: %s", why)
+    return Fence(why=why, shared=shared)
 
 
 def shared_with_a_clone(number: int) -> str:
@@ -69,22 +75,6 @@ def shared_with_a_clone(number: int) -> str:
         f"this machine was cloned, so another one may have worker number {number} too;"
         " start uuidd with another --worker, or with --after-clone go-on; all other kinds go on"
     )
-
-
-def _still_shared(worker: int | None, shared: Shared, go_on_after_clone: bool) -> Fence:
-    """Return the fence of a restart with the number that a clone has too, or without a number."""
-    if worker is None:
-        return Fence(shared=shared)
-    if go_on_after_clone:
-        log.warning(
-            "worker number %d is used again, as --after-clone go-on says; if the clone still uses"
-            " it, Snowflakes repeat",
-            shared.number,
-        )
-        return Fence(worker)
-    why = shared_with_a_clone(shared.number)
-    log.error("Snowflakes are refused: %s", why)
-    return Fence(why=why, shared=shared)
 
 
 def static_status(fence: Fence) -> dict[str, Any]:

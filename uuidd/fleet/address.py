@@ -28,9 +28,6 @@ _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _HOST = re.compile(rf"(?:\[([0-9A-Fa-f:.]+)\]|({_LABEL}(?:\.{_LABEL})*\.?))(?::(\d{{1,5}}))?")
 _MAX_SECRET = 4096
 
-DEFAULT_NAMESPACE = "uuidd"
-"""The namespace in a database, if the URL names none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -135,7 +132,7 @@ def parse(url: str) -> Address:
                 f"{shown!r:.200} must name a database, and may name a namespace in it:"
                 " postgresql://user@h1/database/prod"
             )
-        database, segments = segments[0], segments[1:] or [DEFAULT_NAMESPACE]
+        database, segments = segments[0], segments[1:] or ["uuidd"]
     elif not segments:
         raise Refused(f"{shown!r:.200} names no namespace; write {scheme}://.../uuidd/prod")
     path = segments[0] if database else "/" + "/".join(segments)
@@ -150,11 +147,9 @@ def secret(address: Address) -> str:
     path = address.files.get("secret")
     if path is None:
         return ""
+    # What is no UTF-8 becomes what is not printable.
     data = read_file("--worker-secret", path, secret=True)
-    try:
-        text = data.decode().removesuffix("\n")
-    except UnicodeDecodeError:
-        text = ""
+    text = data.decode(errors="surrogateescape").removesuffix("\n")
     if not text or len(text) > _MAX_SECRET or not text.isprintable():
         raise Refused(f"--worker-secret: {path} does not hold one line of text")
     return text

@@ -104,6 +104,7 @@ IN_USE = (
     " with another --worker, or Snowflakes repeat"
 )
 LEFT = "the claim to worker number 17 was another machine's, so another number is claimed"
+NO_URL = "the state has a claim to worker number 17 of a fleet, and --worker is no URL now"
 SHARED = Shared(5)
 
 
@@ -112,6 +113,8 @@ SHARED = Shared(5)
     [
         # That machine may still make Snowflakes with its claim.
         (CLAIM, None, "there", (None, None, None), [LEFT]),
+        (CLAIM, 5, "there", (5, None, 5), []),
+        (CLAIM, 5, "here", (5, None, 5), [NO_URL]),
         # A fleet goes on with what the state has of a number that was set by hand. That of a
         # copied disk is the original's, and one that a clone has too stays in the state.
         (5, None, "here", (None, 5, 5), []),

@@ -84,11 +84,10 @@ SPREAD = 8
 SAVE_SECONDS = 2.0
 """How long a number that was claimed waits for the save that holds the claim."""
 
-GUESSES = 3
-"""How many numbers are tried before all registers are read. In most fleets one of them is free."""
+TRIES = 4
+"""How many numbers are tried before all registers are read, which others may change meanwhile.
 
-TRIES = 16
-"""How many numbers of a list are tried before the fleet is read anew: others try them too."""
+In most fleets one of the first is free."""
 
 FULL_SECONDS = (1.0, 2.0)
 """Between two looks at a full fleet of up to FEW registers, at random."""
@@ -337,7 +336,7 @@ class Keeper:
         span, hold = range(low, high + 1), int(self._fleet.hold * TICKS_PER_SECOND)
         numbers, had = self._random.sample(span, len(span)), self._fence.had
         if had is None and self.standing.state != "full":
-            guesses = [(number, None) for number in numbers[:GUESSES]]
+            guesses = [(number, None) for number in numbers[:TRIES]]
             if await self._take_one(meta, guesses):
                 return 0.0
         registers = await self._ask(self._registers.all())

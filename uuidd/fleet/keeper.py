@@ -229,15 +229,13 @@ class Keeper:
         with trio.move_on_after(WRITE_SECONDS):
             try:
                 await self._registers.write(claim.number, record, found)
-                why = ""
+                log.info("released: worker=%d until=%s", claim.number, times.text(record.until))
+                return
             except Changed:
                 why = "its register has changed"
             except Exception as error:
                 why = str(error)
-        if why:
-            log.warning("not released: worker=%d (%s)", claim.number, why)
-        else:
-            log.info("released: worker=%d until=%s", claim.number, times.text(record.until))
+        log.warning("not released: worker=%d (%s)", claim.number, why)
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of the number. Ticks are ints, spans are seconds."""

@@ -24,7 +24,7 @@ def rows(registers: Mapping[int, Record | str], now: int) -> list[dict[str, Any]
             continue
         # The writer's clock against the engine's, which not every engine tells.
         written = None if record.entry is None else record.entry.written
-        offset = None if written is None else _unix(record.at) - written
+        at = (record.at - UNIX_EPOCH) / TICKS_PER_SECOND
         shown.append(
             {
                 "number": number,
@@ -34,7 +34,7 @@ def rows(registers: Mapping[int, Record | str], now: int) -> list[dict[str, Any]
                 "until": text(record.until, TICKS_PER_MS),
                 "until_in": round((record.until - now) / TICKS_PER_SECOND, 1),
                 "written_ago": round((now - record.at) / TICKS_PER_SECOND, 1),
-                "clock_offset": None if offset is None else round(offset, 3),
+                "clock_offset": None if written is None else round(at - written, 3),
                 "claim": record.claim,
                 "machine": record.machine,
                 "version": record.version,
@@ -86,7 +86,3 @@ def _ahead(seconds: float) -> str:
     else:
         span = f"{size:.0f} s"
     return f"in {span}" if seconds > 0 else f"{span} ago"
-
-
-def _unix(tick: int) -> float:
-    return (tick - UNIX_EPOCH) / TICKS_PER_SECOND

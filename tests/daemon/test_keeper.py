@@ -70,7 +70,7 @@ async def test_a_new_host_claims_a_number_with_two_questions(engine: Engine) -> 
         assert (record.claim, record.until) == (host.claim.token, host.claim.until)
         assert (record.host, record.held) == ("db1", True)
         assert host.saves > 0
-        assert engine.questions == 2
+        assert (engine.questions, host.keeper.status()["claims"]) == (2, 1)
 
 
 async def test_a_request_for_snowflakes_waits_for_the_claim(engine: Engine) -> None:
@@ -262,6 +262,7 @@ async def test_a_restart_goes_on_before_a_request_ends_if_the_engine_hangs(
             await host.keeper.renewed()
         assert host.take().worker == 17
         assert host.claim.until == claim.until
+        assert host.keeper.status()["state"] == "resumed"
 
 
 async def test_a_copy_of_a_state_takes_another_number(engine: Engine, claim: Claim) -> None:
@@ -386,6 +387,20 @@ async def test_a_stop_whose_state_was_not_saved_releases_nothing(engine: Engine)
         assert engine.kept == before
 
 
+async def test_a_number_that_a_stop_gave_up_is_not_gone_on_with(
+    engine: Engine, claim: Claim
+) -> None:
+    """The state that is saved next must not have it, also if that takes a while after a start."""
+    engine.hanging = True
+    host = Host(engine, claim=claim)
+    async with meanwhile(host.keeper.run):
+        await trio.sleep(RESUME_SECONDS / 2)
+        engine.hanging = False
+        await host.keeper.prepare_stop()
+        await trio.sleep(RESUME_SECONDS)
+        assert host.inside.timelines.fence.kept is None
+
+
 @pytest.mark.parametrize(("why", "what"), [("away", "no route"), ("broken", KeyError("kvs"))])
 async def test_a_stop_while_the_engine_is_silent_keeps_the_claim(
     engine: Engine, why: str, what: object
@@ -456,6 +471,15 @@ async def test_a_fleet_without_a_number_for_this_host_names_the_way_out(
         engine.found = META
         await trio.sleep(BACK)
         assert host.number is not None
+
+
+async def test_a_host_makes_no_snowflake_of_another_epoch_than_its_fleet(engine: Engine) -> None:
+    """Also if the fleet was made anew with that epoch while the host had a number."""
+    host = Host(engine)
+    async with host.running():
+        engine.found = replace(META, epoch=0)
+        await trio.sleep(HALF)
+        assert has_no_snowflake(host)
 
 
 @pytest.mark.parametrize("silent", [False, True])

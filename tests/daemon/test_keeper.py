@@ -414,6 +414,22 @@ async def test_a_stop_while_the_engine_is_silent_keeps_the_claim(
         assert host.inside.timelines.fence.kept == claim
 
 
+async def test_a_stop_takes_three_seconds_at_most_while_the_engine_falls_silent(
+    engine: Engine,
+) -> None:
+    """With the save, which lies between its two questions to the engine."""
+    host = Host(engine)
+    async with host.running():
+        engine.slow = 0.99
+        with trio.fail_after(3):
+            await host.keeper.prepare_stop()
+            # It has waited for the answer.
+            assert host.inside.timelines.fence.kept is None
+            await trio.sleep(0.2)
+            engine.hanging = True
+            await host.keeper.release(saved=True)
+
+
 async def test_a_host_takes_over_the_reserved_number_that_it_had_by_hand(engine: Engine) -> None:
     engine.replace(5, Record("d" * 16, 0, held=False, reserved=True))
     host, other = Host(engine, had=5), Host(engine, low=5, high=5)

@@ -98,7 +98,7 @@ FEW = 64
 STOP_SECONDS = 1.0
 """How long a stop waits to learn whether the engine answers, also what was just asked."""
 
-WRITE_SECONDS = 2.0
+WRITE_SECONDS = 1.5
 """How long it waits for the release."""
 
 _Answer = TypeVar("_Answer")

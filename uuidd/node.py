@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.state import Node
-from uuidd.refused import Refused
+from uuidd.refused import Refused, printable
 
 if TYPE_CHECKING:
     from ifaddr import Adapter
@@ -51,7 +51,7 @@ class _Interface(NamedTuple):
     fault: str
 
     def __str__(self) -> str:
-        return f"{_printable(self.name)} ({self.fault or f'{self.mac}, usable'})"
+        return f"{printable(self.name)} ({self.fault or f'{self.mac}, usable'})"
 
 
 def ifaddr_adapters() -> Iterable[Adapter]:
@@ -94,7 +94,7 @@ def choose(
             f"{interface} cannot give the node, which must be a universally administered"
             f" unicast MAC; {_WAY_OUT}",
         )
-    return Node(_number(interface.mac), f"mac {_printable(interface.name)}")
+    return Node(_number(interface.mac), f"mac {printable(interface.name)}")
 
 
 def _given(spec: str) -> int:
@@ -113,11 +113,6 @@ def _given(spec: str) -> int:
 
 def _refusal(spec: str, problem: str) -> Refused:
     return Refused(f"--node {spec!r}: {problem}")
-
-
-def _printable(text: str) -> str:
-    """Return an interface's name as one line of text; the kernel allows almost any byte in it."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _interfaces(net: Path, adapters: Adapters) -> list[_Interface]:
@@ -162,7 +157,7 @@ def _fault(mac: str) -> str:
     if not mac:
         return "no MAC"
     if not _OCTETS.fullmatch(mac):
-        return f"{_printable(mac)} is not 6 octets"
+        return f"{printable(mac)} is not 6 octets"
     value = _number(mac)
     if not value:
         return "no MAC, all zero"

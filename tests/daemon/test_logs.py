@@ -33,14 +33,8 @@ def test_the_journal_is_told_the_level(
     """By the prefix of sd-daemon(3). The journal takes each line for an entry of its own."""
     monkeypatch.setenv("JOURNAL_STREAM", stream(2))
     logs.to_stderr(logging.DEBUG)
-    try:
-        raise ValueError("one\ntwo")
-    except ValueError:
-        uuidd.log(level, "it failed:\nnumber=%d", 5, exc_info=True)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == [f"<{priority}>it failed:", f"<{priority}>number=5"]
-    assert len(lines) > 5
-    assert [line for line in lines if not line.startswith(f"<{priority}>")] == []
+    uuidd.log(level, "it failed: folder=%s", "one\ntwo")
+    assert capsys.readouterr().err == f"<{priority}>it failed: folder=one\\ntwo\n"
 
 
 @pytest.mark.usefixtures("root")
@@ -50,9 +44,9 @@ def test_a_journal_of_another_is_not_ours(
 ) -> None:
     monkeypatch.setenv("JOURNAL_STREAM", found)
     logs.to_stderr(logging.INFO)
-    uuidd.warning("something: number=%d", 5)
+    uuidd.warning("something: number=%d folder=%s", 5, "one\ntwo")
     uuidd.debug("below the level")
-    assert capsys.readouterr().err == "uuidd: WARNING: something: number=5\n"
+    assert capsys.readouterr().err == "uuidd: WARNING: something: number=5 folder=one\\ntwo\n"
 
 
 def test_the_line_that_ends_a_start_is_an_error_in_the_journal(
@@ -60,7 +54,7 @@ def test_the_line_that_ends_a_start_is_an_error_in_the_journal(
 ) -> None:
     """So that ``journalctl -p err`` shows it."""
     monkeypatch.setenv("JOURNAL_STREAM", stream(2))
-    assert complaint("no such folder") == "<3>no such folder"
+    assert complaint("no folder one\ntwo") == "<3>no folder one\\ntwo"
     monkeypatch.delenv("JOURNAL_STREAM")
     assert complaint("no such folder") == "uuidd: no such folder"
 

@@ -70,10 +70,14 @@ def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
     assert (out.splitlines()[0], len(out.splitlines()), err) == ("List of UUIDs:", 2, "")
 
 
-def test_another_error_than_of_the_output_is_told_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["-F", "--check", "--reset-steady"])
+def test_a_path_in_a_folder_that_was_removed_is_told(tmp_path: Path, command: str) -> None:
     script = f'mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir $PWD && "$@"'
-    line = "uuidd: [Errno 2] No such file or directory\n"
-    assert shell(script, "-F", "-P", "--state=rel") == (1, "", line)
+    line = (
+        "uuidd: rel is below the current folder, which was removed; name a whole path, or go to"
+        " another folder\n"
+    )
+    assert shell(script, command, "-P", "--state=rel") == (1, "", line)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])

@@ -109,7 +109,7 @@ def _ask(given: argparse.Namespace) -> int:
 def _reset(given: argparse.Namespace) -> int:
     from uuidd.server.reset import reset_epoch, reset_steady
 
-    folder = options.state_folder(given).absolute()
+    folder = options.state_folder(given)
     if given.reset_steady:
         print(reset_steady(folder))
     if given.reset_epoch:

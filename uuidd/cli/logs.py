@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from uuidd.refused import printable
 from uuidd.systemd import logs_to_journal
 
 SYSLOG = Path("/dev/log")
@@ -29,7 +30,7 @@ _PRIORITIES = {
 
 def to_stderr(level: int) -> None:
     """Log to standard error from *level* on, one line for each event."""
-    form = _ForJournal() if logs_to_journal() else logging.Formatter(PLAIN)
+    form = _ForJournal() if logs_to_journal() else _Lines(PLAIN)
     _use(logging.StreamHandler(), form, level)
 
 
@@ -45,24 +46,32 @@ def to_syslog(level: int) -> None:
 
     syslog = logging.handlers.SysLogHandler
     handler = syslog(str(SYSLOG), syslog.LOG_DAEMON)
-    _use(handler, logging.Formatter("uuidd[%(process)d]: %(message)s"), level)
+    _use(handler, _Lines("uuidd[%(process)d]: %(message)s"), level)
 
 
 def complaint(line: str) -> str:
     """Return the line with which the program ends, with the level of an error for the journal."""
-    return f"<{_PRIORITIES[logging.ERROR]}>{line}" if logs_to_journal() else f"uuidd: {line}"
+    before = f"<{_PRIORITIES[logging.ERROR]}>" if logs_to_journal() else "uuidd: "
+    return before + printable(line)
 
 
 PLAIN = "uuidd: %(levelname)s: %(message)s"
 
 
-class _ForJournal(logging.Formatter):
+class _Lines(logging.Formatter):
+    """Formats each event as one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of an event."""
+        return printable(super().format(record))
+
+
+class _ForJournal(_Lines):
     """Formats lines for the journal, which adds the process and the time itself."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of an event; if it is several, each has the level."""
-        prefix = f"<{_PRIORITIES.get(record.levelno, 5)}>"
-        return prefix + super().format(record).replace("\n", f"\n{prefix}")
+        """Return the line of an event, with its level."""
+        return f"<{_PRIORITIES.get(record.levelno, 5)}>{super().format(record)}"
 
 
 class RateLimit(logging.Filter):

@@ -46,13 +46,13 @@ def settings(given: argparse.Namespace) -> Settings:
     user = privileges.user(given.user) if given.user else None
     socket = pid_file = None
     if not given.socket_activation:
-        socket = (given.socket or arguments.SOCKET).absolute()
-        pid_file = None if given.no_pid else (given.pid or arguments.PID_FILE).absolute()
+        socket = _absolute(given.socket or arguments.SOCKET)
+        pid_file = None if given.no_pid else _absolute(given.pid or arguments.PID_FILE)
         if socket == pid_file:
             raise Refused(f"--socket and --pid both name {socket}; name two files")
     return Settings(
         socket=socket,
-        state=state_folder(given).absolute(),
+        state=state_folder(given),
         node=given.node,
         pid_file=pid_file,
         idle_timeout=given.timeout,
@@ -124,12 +124,19 @@ def level_of(given: argparse.Namespace) -> int:
 
 def state_folder(given: argparse.Namespace) -> Path:
     """Return the state folder: --state, else the one systemd made for the service, else ours."""
-    chosen: Path | None = given.state
-    if chosen is not None:
-        return chosen
     # systemd passes several, with colons between, only to a unit that asks for several.
     from_systemd = os.environ.get("STATE_DIRECTORY", "").split(":")[0]
-    return Path(from_systemd) if from_systemd else arguments.STATE
+    return _absolute(given.state or Path(from_systemd or arguments.STATE))
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.absolute()
+    except FileNotFoundError:
+        raise Refused(
+            f"{path} is below the current folder, which was removed; name a whole"
+            " path, or go to another folder"
+        ) from None
 
 
 class _RaisingParser(Parser):

@@ -21,6 +21,9 @@ from uuidd.refused import Refused
 PR_SET_NO_NEW_PRIVS = 38
 """From <linux/prctl.h>."""
 
+CAP_CHOWN, CAP_FOWNER = 0, 3
+"""From <linux/capability.h>. Root may lack them, as in a container."""
+
 _STATUS = Path("/proc/self/status")
 
 _FILES = ("state", "state.new", "lock")
@@ -72,6 +75,8 @@ def hand_over(folder: Path, to: User, *, looking: bool = False) -> bool:
         names = [name for name in os.listdir(fd) if name in _FILES]
         found = {name: os.stat(name, dir_fd=fd, follow_symlinks=False) for name in names}
         given = _is_roots(fd) and all(each.st_mode & 0o600 == 0o600 for each in found.values())
+        if given and not _has(CAP_CHOWN):
+            raise PermissionError(EPERM, os.strerror(EPERM))
         if given and not looking:
             for name, each in found.items():
                 if each.st_uid == 0:
@@ -80,7 +85,8 @@ def hand_over(folder: Path, to: User, *, looking: bool = False) -> bool:
         return given
     except OSError as error:
         raise Refused(
-            f"the state folder {folder} cannot be given to {to.name}: {error.strerror}"
+            f"the state folder {folder} cannot be given to {to.name}: {error.strerror}; chown it,"
+            f" and what is in it, to uid {to.uid}"
         ) from error
     finally:
         os.close(fd)
@@ -159,22 +165,22 @@ def become(to: User) -> None:
     # A program with the set-user-ID bit gives no rights back either.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise Refused(f"--user {to.name!r}: {os.strerror(ctypes.get_errno())}")
-    try:
-        left = _capabilities()
-    except OSError as error:
-        raise Refused(f"--user {to.name!r}: {_STATUS}: {error.strerror}") from error
+    left = _capabilities("CapPrm")
     if left or os.getresuid() != (to.uid,) * 3 or os.getresgid() != (to.gid,) * 3:
         raise Refused(f"--user {to.name!r}: privileges are left (capabilities {left:x})")
 
 
-def _capabilities() -> int:
-    """Return the effective, permitted and ambient capabilities as a set of bits."""
-    found = 0
-    for line in _STATUS.read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name in ("CapPrm", "CapEff", "CapAmb"):
-            found |= int(value, 16)
-    return found
+def _has(capability: int) -> bool:
+    return bool(_capabilities("CapEff") >> capability & 1)
+
+
+def _capabilities(name: str) -> int:
+    """Return a set of capabilities as bits: CapEff those in use, CapPrm all. Raises Refused."""
+    try:
+        status = _STATUS.read_text()
+    except OSError as error:
+        raise Refused(f"{_STATUS} cannot be read: {error.strerror}; mount /proc") from error
+    return int(status.partition(f"\n{name}:")[2].split()[0], 16)
 
 
 def lacking(path: str | Path, mode: int, *, folder_fd: int | None = None) -> int:
@@ -203,5 +209,5 @@ def irremovable(path: Path) -> int:
         file, folder = path.lstat(), path.parent.stat()
     except OSError:
         return 0
-    kept = folder.st_mode & stat.S_ISVTX
-    return EPERM if kept and os.geteuid() not in (0, file.st_uid, folder.st_uid) else 0
+    kept = folder.st_mode & stat.S_ISVTX and os.geteuid() not in (file.st_uid, folder.st_uid)
+    return EPERM if kept and not _has(CAP_FOWNER) else 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import json
 import os
 import signal
 import tempfile
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ from tests.daemon.test_listeners import leave_stale
 from tests.daemon.test_statefile import WITH_EPOCHS
 from tests.daemon.test_store import Put as Break
 from tests.daemon.test_store import each, with_mode
+from uuidd.cli.logs import complaint
 from uuidd.privileges import User, acting_as
 from uuidd.refused import Refused
 from uuidd.server import startup
@@ -33,6 +36,9 @@ DAEMON = User("nobody", 65534, 65534)
 SOCKET, PID, FOLDER = "run/s", "pids/pid", "state"
 LOCK, STATE, NEW = "state/lock", "state/state", "state/state.new"
 """The paths of the daemon's files and of its folder, which breaks first."""
+
+MANAGER = "n"
+"""The path of the service manager's socket, which the daemon is told if something is there."""
 
 ROOTS = 65532
 """The owner, for the while, of what is to be root's though the daemon is not."""
@@ -151,6 +157,8 @@ if ROOT:
         "a stranger's link": link("elsewhere", STRANGER),
     }
 
+SHARED = "a stranger's stale socket where all may write"
+
 SOCKETS: dict[str, Break] = {
     **FILES,
     **PARENTS,
@@ -162,9 +170,7 @@ SOCKETS: dict[str, Break] = {
 if ROOT:
     SOCKETS |= {
         "a stranger's stale socket": each(stale, owner(STRANGER), folder_with(0o755, STRANGER)),
-        "a stranger's stale socket where all may write": each(
-            stale, owner(STRANGER), folder_with(0o1777, STRANGER)
-        ),
+        SHARED: each(stale, owner(STRANGER), folder_with(0o1777, STRANGER)),
     }
 
 PIDS: dict[str, Break] = {
@@ -182,6 +188,14 @@ STATES: dict[str, Break] = {
     "a state with an earlier epoch": file(text=saved(machine_hash())),
 }
 
+MANAGERS: dict[str, Break] = {
+    "nothing wrong": kept,
+    "a folder": Path.mkdir,
+    "a dangling link": link("nowhere"),
+    "a stale socket": stale,
+    "a closed stale socket": each(stale, with_mode(0)),
+}
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "nothing wrong": {},
     "worker 5": {"worker": 5, "epoch": 1288834974658},
@@ -193,6 +207,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "too long a name of the pid file": {"pid_file": "p" * 256},
     "too long a name of the folder": {"state": "s" * 256},
     "no socket's folder": {"socket": "/nowhere/s"},
+    "a socket's folder of two lines": {"socket": "two\nlines/s"},
 }
 """What may be chosen; a path is relative to the folder of all."""
 
@@ -226,8 +241,17 @@ def broken(who: str, option: str, breaks: dict[str, Break]) -> Iterator[Settings
         yield Settings(**chosen, user=DAEMON if who == "root to nobody" else None)
 
 
+def name_manager(settings: Settings) -> None:
+    """Name the service manager's socket in the environment, of which each start takes it out."""
+    path = settings.state.parent / MANAGER
+    os.environ.pop("NOTIFY_SOCKET", None)
+    if path.is_symlink() or path.exists():
+        os.environ["NOTIFY_SOCKET"] = str(path)
+
+
 def refusal(settings: Settings) -> str:
     """Return the line with which a start is refused, "" if it is not."""
+    name_manager(settings)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         with startup.started(settings):
@@ -242,6 +266,8 @@ def refusal(settings: Settings) -> str:
 def _never_give_up_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a start end as root, because this process goes on."""
     monkeypatch.setattr(startup, "become", lambda user: None)
+    # Whatever runs these tests is not told of them.
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
 
 
 def left(settings: Settings) -> set[str]:
@@ -250,21 +276,56 @@ def left(settings: Settings) -> set[str]:
     return {str(path.relative_to(place)) for path in place.rglob("*")} - {SOCKET, PID}
 
 
-def compare(who: str, option: str, breaks: dict[str, Break]) -> None:
-    """Assert that the check says first what the start says, and nothing if it says nothing."""
-    with broken(who, option, breaks) as settings, acting(who):
+Verdicts = tuple[list[str], str, list[str]]
+"""What a check says, what a start says, and what it made though it was refused."""
+
+
+def verdicts(who: str, settings: Settings) -> Verdicts:
+    with acting(who):
         before = left(settings)
+        name_manager(settings)
         found = problems(settings)
         line = refusal(settings)
-        if line:
-            assert left(settings) == before
+        return found, line, sorted(left(settings) ^ before) if line else []
+
+
+def without(capabilities: set[int], settings: Settings) -> Verdicts:
+    """Return the verdicts of a process that gives up *capabilities* of root's for good."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            libc, header, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(), (ctypes.c_uint32 * 6)()
+            header[0] = LINUX_CAPABILITY_VERSION_3
+            assert libc.capget(header, sets) == 0
+            for number in range(3):
+                sets[number] &= ~sum(1 << each for each in capabilities)
+            assert libc.capset(header, sets) == 0
+            os.write(write, json.dumps(verdicts("root", settings)).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with open(read, "rb") as told:
+        found, line, made = json.load(told)
+    os.waitpid(pid, 0)
+    return found, line, made
+
+
+def agree(found: list[str], line: str, made: list[str]) -> None:
+    """Assert that the check says first what the start says, and nothing if it says nothing."""
     # What a start goes on without, the check tells of too.
     fatal = [each for each in found if "; a start would " not in each]
-    assert fatal[:1] == [line] * bool(line)
-    assert "\n" not in line
+    assert (fatal[:1], made) == ([line] * bool(line), [])
+    assert "\n" not in complaint(line)
+
+
+def compare(who: str, option: str, breaks: dict[str, Break]) -> None:
+    with broken(who, option, breaks) as settings:
+        agree(*verdicts(who, settings))
 
 
 SETUPS = {SOCKET: SOCKETS, PID: PIDS, FOLDER: FOLDERS, LOCK: FILES, STATE: STATES, NEW: FILES}
+SETUPS[MANAGER] = MANAGERS
 SINGLE = [
     (who, "nothing wrong", path, name)
     for who in USERS
@@ -278,6 +339,30 @@ SINGLE += [(who, "worker 5", FOLDER, "none") for who in USERS]
 @pytest.mark.parametrize(("who", "option", "path", "name"), SINGLE)
 def test_a_check_says_what_a_start_says(who: str, option: str, path: str, name: str) -> None:
     compare(who, option, {path: SETUPS[path][name]})
+
+
+CAPABILITIES = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "fowner": 3}
+CAPABILITIES |= {"setgid": 6, "setuid": 7}
+"""What a container may take from root, by the numbers of <linux/capability.h>."""
+
+LINUX_CAPABILITY_VERSION_3 = 0x20080522
+
+OF_ROOT = [each for each in SINGLE if each[0].startswith("root")]
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("as_root")
+@examples(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example({"chown"}, ("root to nobody", "nothing wrong", FOLDER, "nothing wrong"))
+@example({"fowner"}, ("root", "nothing wrong", SOCKET, SHARED))
+@example({"setuid"}, ("root to nobody", "nothing wrong", FOLDER, "nothing wrong"))
+@given(st.sets(st.sampled_from(sorted(CAPABILITIES))), st.sampled_from(OF_ROOT or SINGLE))
+def test_a_check_says_what_a_start_says_of_a_root_that_lacks_rights(
+    gone: set[str], setup: tuple[str, str, str, str]
+) -> None:
+    who, option, path, name = setup
+    with broken(who, option, {path: SETUPS[path][name]}) as settings:
+        agree(*without({CAPABILITIES[each] for each in gone}, settings))
 
 
 DRAWN = st.fixed_dictionaries(

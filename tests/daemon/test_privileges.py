@@ -261,7 +261,8 @@ def test_a_folder_that_cannot_be_given_is_refused(
     """As on a file system that has no owners."""
     monkeypatch.setattr(os, "chown", failing(errno.EPERM))
     assert refusal(hand_over, state, AS_NOBODY) == (
-        f"the state folder {state} cannot be given to nobody: Operation not permitted"
+        f"the state folder {state} cannot be given to nobody: Operation not permitted; chown"
+        f" it, and what is in it, to uid {UID}"
     )
 
 

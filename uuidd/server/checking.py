@@ -17,14 +17,15 @@ from uuidd.server.startup import check_descriptors, check_epoch, epochs_with
 from uuidd.server.trust import check_sync
 from uuidd.statefile import UnusableError, machine_hash
 from uuidd.store import check_store
+from uuidd.systemd import notifier
 
 
 def problems(settings: Settings) -> list[str]:
     """Return a line for each reason for which a start with *settings* would be refused.
 
-    Nothing is changed, locked or connected to, so a running daemon is not a reason. That a start
-    would set the state aside, or could not save it on a full disk, is a reason too, though the
-    daemon would start.
+    Nothing is changed or locked, and no daemon or engine is asked, so a running daemon is not a
+    reason. That a start would set the state aside, or could not save it on a full disk, is a reason
+    too, though the daemon would start.
     """
     found = []
     for check in _checks(settings):
@@ -47,6 +48,7 @@ def _checks(settings: Settings) -> Iterator[Callable[[], object]]:
         yield lambda: engines.check(fleet.address, unseen=_unseen_credentials())
     yield lambda: choose(settings.node)
     yield lambda: check_epoch(settings, Clock().now())
+    yield lambda: notifier().close()
     socket, pid_file = settings.socket, settings.pid_file
     if socket is not None:
         yield lambda: check_listener(socket)

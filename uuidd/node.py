@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.state import Node
 from uuidd.refused import Refused, printable
-
-if TYPE_CHECKING:
-    from ifaddr import Adapter
 
 SYS_CLASS_NET = Path("/sys/class/net")
 
@@ -35,18 +32,15 @@ _OCTETS = re.compile(r"[0-9a-fA-F]{2}(?:(?::[0-9a-fA-F]{2}){5}|(?:-[0-9a-fA-F]{2
 _FORMS = "random, mac, mac:IFACE, a number like 0x448899365732, or 44:88:99:36:57:32"
 _WAY_OUT = "use --node random (the default), or give the node itself with --node 0x..."
 
-Adapters = Callable[[], Iterable["Adapter"]]
-"""Returns the host's interfaces with their addresses, as ifaddr does."""
-
 
 class _Interface(NamedTuple):
-    """An interface and its index, its MAC as text ("" for none), and why it cannot be a node.
+    """An interface, its MAC as text ("" for none), and why that cannot be a node, "" if it can.
 
-    The last is "" if it can.
+    *number* is the kernel's index, which comes first because interfaces are sorted by it.
     """
 
+    number: int
     name: str
-    number: int | None
     mac: str
     fault: str
 
@@ -54,17 +48,7 @@ class _Interface(NamedTuple):
         return f"{printable(self.name)} ({self.fault or f'{self.mac}, usable'})"
 
 
-def ifaddr_adapters() -> Iterable[Adapter]:
-    """Return the host's interfaces that have an address. Raises OSError if the kernel refuses."""
-    # Imported here because it takes 49 ms, and the default node needs no MAC.
-    import ifaddr
-
-    return ifaddr.get_adapters()
-
-
-def choose(
-    spec: str, *, net: Path = SYS_CLASS_NET, adapters: Adapters = ifaddr_adapters
-) -> Node | None:
+def choose(spec: str, *, net: Path = SYS_CLASS_NET) -> Node | None:
     """Return the node that *spec* names, or None for ``random``, which is then kept in the state.
 
     ``mac`` is the MAC of the first interface, by the kernel's index, that has a usable one;
@@ -79,15 +63,14 @@ def choose(
         return None
     if form != "mac":
         return Node(_given(spec), "given")
-    found = _interfaces(net, adapters)
-    there_are = f"there are: {', '.join(map(str, found)) or 'none'}"
-    for interface in found:
-        if interface.name == name if colon else not interface.fault:
-            break
-    else:
+    found = _interfaces(net)
+    fit = [each for each in found if (each.name == name if colon else not each.fault)]
+    if not fit:
+        there_are = f"there are: {', '.join(map(str, found)) or 'none'}"
         if colon:
             raise _refusal(spec, f"there is no such interface; {there_are}")
         raise _refusal(spec, f"no interface has a usable MAC; {there_are}; {_WAY_OUT}")
+    interface = fit[0]
     if interface.fault:
         raise _refusal(
             spec,
@@ -115,37 +98,32 @@ def _refusal(spec: str, problem: str) -> Refused:
     return Refused(f"--node {spec!r}: {problem}")
 
 
-def _interfaces(net: Path, adapters: Adapters) -> list[_Interface]:
+def _interfaces(net: Path) -> list[_Interface]:
     """Return all interfaces in the order of the kernel's index; those without one last, by name."""
-    folders = _folders(net)
-    names = set(folders)
+    # Imported here because it takes 49 ms, and the default node needs no MAC.
+    import ifaddr
+
+    listed: list[Path] = []
+    with contextlib.suppress(OSError):
+        # The bonding driver puts a plain file, bonding_masters, in this folder.
+        listed = [entry for entry in net.iterdir() if entry.is_dir()]
+    others: set[str] = set()
     # In a sandbox without netlink, MACs can still be read. ifaddr decodes every name as UTF-8.
     with contextlib.suppress(OSError, UnicodeError):
         # An address may have a label instead of its interface's own name, as eth0:1.
-        names |= {adapter.name.partition(":")[0] for adapter in adapters()}
-    found = [
-        # Only a name that the folder itself lists becomes part of a path.
-        _interface(net, name) if name in folders else _Interface(name, None, "", "no MAC")
-        for name in names
-    ]
-    return sorted(found, key=lambda each: (each.number is None, each.number or 0, each.name))
+        others = {adapter.name.partition(":")[0] for adapter in ifaddr.get_adapters()}
+    # Their names, which may be free text, are no part of a path.
+    others -= {folder.name for folder in listed}
+    found = [_Interface(sys.maxsize, name, "", "no MAC") for name in others]
+    return sorted(found + [_interface(folder) for folder in listed])
 
 
-def _folders(net: Path) -> set[str]:
-    try:
-        # The bonding driver puts a plain file, bonding_masters, in this folder.
-        return {entry.name for entry in net.iterdir() if entry.is_dir()}
-    except OSError:
-        return set()
-
-
-def _interface(net: Path, name: str) -> _Interface:
-    index = _read(net / name / "ifindex")
-    mac = _read(net / name / "address")
-    loopback = name == "lo" or _read(net / name / "type") == LOOPBACK_TYPE
+def _interface(folder: Path) -> _Interface:
+    index, mac = _read(folder / "ifindex"), _read(folder / "address")
+    loopback = folder.name == "lo" or _read(folder / "type") == LOOPBACK_TYPE
     return _Interface(
-        name,
-        int(index) if index.isdecimal() else None,
+        int(index) if index.isdecimal() else sys.maxsize,
+        folder.name,
         mac,
         "loopback" if loopback else _fault(mac),
     )

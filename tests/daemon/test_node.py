@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import ifaddr
 import pytest
 from ifaddr import IP, Adapter
 
@@ -52,16 +53,23 @@ def net(tmp_path: Path) -> Path:
     return net
 
 
+def chosen(spec: str, net: Path, adapters: Callable[[], Iterable[Adapter]]) -> Node | None:
+    """Return the node of a host with these interfaces."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ifaddr, "get_adapters", adapters)
+        return choose(spec, net=net)
+
+
 def refused(spec: str, net: Path, *adapters: Adapter) -> str:
     """Return the line with which *spec* is refused, but for the option with which it begins."""
-    line = refusal(choose, spec, net=net, adapters=lists(*adapters))
+    line = refusal(chosen, spec, net, lists(*adapters))
     assert line.isprintable()
     assert line.startswith(f"--node {spec!r}: ")
     return line.partition(": ")[2]
 
 
 def test_random_is_left_to_the_state(net: Path) -> None:
-    assert choose("random", net=net, adapters=lists()) is None
+    assert chosen("random", net, lists()) is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,7 @@ def test_random_is_left_to_the_state(net: Path) -> None:
     ],
 )
 def test_hex_is_taken_as_it_is_given(tmp_path: Path, spec: str, value: int) -> None:
-    assert choose(spec, net=tmp_path / "none", adapters=no_netlink) == Node(value, "given")
+    assert chosen(spec, tmp_path / "none", no_netlink) == Node(value, "given")
 
 
 # A digit of another script, which int() would take, and what is no UTF-8.
@@ -106,25 +114,25 @@ def test_more_than_48_bits_are_refused(net: Path) -> None:
 @pytest.mark.parametrize("index", [10, None])
 def test_mac_goes_by_the_kernels_index(net: Path, index: int | None) -> None:
     folder(net, "aaa0", OTHER, index=index)
-    assert choose("mac", net=net, adapters=lists()) == Node(GOOD_VALUE, "mac eth0")
+    assert chosen("mac", net, lists()) == Node(GOOD_VALUE, "mac eth0")
 
 
 def test_mac_goes_by_name_without_an_index(tmp_path: Path) -> None:
     for name, mac in (("c0", OTHER), ("b0", GOOD), ("d0", OTHER)):
         folder(tmp_path, name, mac, index=None)
-    assert choose("mac", net=tmp_path, adapters=lists()) == Node(GOOD_VALUE, "mac b0")
+    assert chosen("mac", tmp_path, lists()) == Node(GOOD_VALUE, "mac b0")
 
 
 def test_mac_needs_no_netlink(net: Path) -> None:
     """Where a sandbox hides the addresses, the folder alone has the MACs."""
-    assert choose("mac", net=net, adapters=no_netlink) == Node(GOOD_VALUE, "mac eth0")
+    assert chosen("mac", net, no_netlink) == Node(GOOD_VALUE, "mac eth0")
 
 
 # The kernel allows control characters in a name; a source and a list are plain text.
 @pytest.mark.parametrize(("name", "source"), [("eth1", "mac eth1"), ("e\x1b0", r"mac e\x1b0")])
 def test_mac_of_a_named_interface(net: Path, name: str, source: str) -> None:
     folder(net, name, OTHER, index=3)
-    assert choose(f"mac:{name}", net=net, adapters=lists()) == Node(OTHER_VALUE, source)
+    assert chosen(f"mac:{name}", net, lists()) == Node(OTHER_VALUE, source)
     assert f"{source.removeprefix('mac ')} (" in refused("mac:no0", net)
 
 

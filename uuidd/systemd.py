@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
-import stat
 
 from uuidd.refused import Refused
 
@@ -15,9 +15,6 @@ FIRST_FD = 3
 
 KERNEL_LOG = "kmsg"
 """The name under which the unit passes the kernel's log (OpenFile=)."""
-
-MOST_DIGITS = 4
-"""Of LISTEN_FDS: systemd passes no more descriptors than a process may have."""
 
 
 def inherited_socket() -> socket.socket:
@@ -35,17 +32,17 @@ def inherited_socket() -> socket.socket:
         passed = os.environ.get("LISTEN_FDS", "")
         raise Refused(f"LISTEN_FDS is {passed!r}; exactly one socket is served (see uuidd.socket)")
     (fd,) = sockets
-    if not _is_socket(fd):
-        raise Refused(f"descriptor {fd}, passed by systemd, is not a socket")
-    sock = socket.socket(fileno=fd)
-    listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-    if (sock.family, sock.type) != (socket.AF_UNIX, socket.SOCK_STREAM) or not listening:
+    with contextlib.suppress(OSError):
+        sock = socket.socket(fileno=fd)
+        listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if (sock.family, sock.type) == (socket.AF_UNIX, socket.SOCK_STREAM) and listening:
+            sock.set_inheritable(False)
+            return sock
         sock.detach()
-        raise Refused(
-            f"descriptor {fd} is not a listening Unix stream socket; use ListenStream= with a path"
-        )
-    sock.set_inheritable(False)
-    return sock
+    raise Refused(
+        f"descriptor {fd}, passed by systemd, is not a listening Unix stream socket; use"
+        " ListenStream= with a path"
+    )
 
 
 def inherited_kernel_log() -> int | None:
@@ -67,36 +64,24 @@ def _is_passed() -> bool:
 def _passed() -> list[tuple[int, str]]:
     """Return the descriptors that systemd passed, and their names, "" without one."""
     count = os.environ.get("LISTEN_FDS", "")
-    plain = count.isascii() and count.isdigit() and len(count) <= MOST_DIGITS
-    if not plain or count != str(int(count)):
+    # systemd passes no more descriptors than a process may have.
+    if not re.fullmatch("[1-9][0-9]{0,3}", count):
         return []
-    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
-    names += [""] * (int(count) - len(names))
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":") + [""] * int(count)
     return list(enumerate(names[: int(count)], FIRST_FD))
-
-
-def _is_socket(fd: int) -> bool:
-    try:
-        return stat.S_ISSOCK(os.fstat(fd).st_mode)
-    except OSError:
-        return False
 
 
 class Notifier:
     """Reports the state of the service to systemd (sd_notify(3)), if systemd gave it a socket.
 
-    *watchdog* is the number of seconds without a report after which systemd restarts the service;
-    None if there is no such limit.
+    *connected* says whether it did. *watchdog* is the number of seconds without a report after
+    which systemd restarts the service; None if there is no such limit.
     """
 
     def __init__(self, sock: socket.socket | None, watchdog: float | None) -> None:
         self._sock = sock
+        self.connected = sock is not None
         self.watchdog = watchdog
-
-    @property
-    def connected(self) -> bool:
-        """Whether systemd wants reports."""
-        return self._sock is not None
 
     def notify(self, **values: str | int) -> None:
         """Send variables of sd_notify(3), named in lower case: ``ready=1, status="..."``."""

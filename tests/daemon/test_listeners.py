@@ -90,7 +90,9 @@ def test_a_socket_that_is_too_busy_to_answer_is_refused(place: Path) -> None:
             caller = stack.enter_context(socket.socket(socket.AF_UNIX))
             caller.setblocking(False)
             full = caller.connect_ex(str(path)) != 0
-        line = f"a daemon is listening at {path}; stop that one first"
+        line = (
+            f"a daemon is listening at {path}; stop that one, or name another socket with --socket"
+        )
         assert refusal(open_listener, path) == line
         assert path.is_socket()
 
@@ -289,7 +291,7 @@ def test_a_folder_that_somebody_keeps_locked_stops_no_start(
     place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Any user may lock a folder that it can read."""
-    monkeypatch.setattr(listeners, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(listeners, "LOCK_TRIES", 5)
     fd = os.open(place, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     with opened(place / "s"):

@@ -10,7 +10,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator
-from errno import EACCES
+from errno import EACCES, EAGAIN, ECONNREFUSED
 from pathlib import Path
 
 from uuidd.core.wire import MOST_PATH_BYTES
@@ -26,9 +26,8 @@ full queue delays the next caller by some 20 ms. A caller that finds it full wai
 SYSTEMD = Path("/run/systemd/system")
 """This exists where systemd is process 1 (sd_booted(3))."""
 
-LOCK_SECONDS = 1.0
-"""How long to wait for another daemon that is making its socket in the same folder."""
-
+LOCK_TRIES = 100
+"""How often to try, every 10 ms, to lock a folder where another daemon is making its socket."""
 
 log = logging.getLogger("uuidd")
 
@@ -41,7 +40,10 @@ class Listener:
         bar_descriptors(sock)
         self.sock = sock
         self.path = path
-        self._place = path or _place(sock)
+        name = sock.getsockname()
+        place = Path(name) if isinstance(name, str) and name.startswith("/") else None
+        # A container may have got it from outside, where its folder is another.
+        self._place = place if place and place.parent.is_dir() else None
         self._file: os.stat_result | None = None
         with contextlib.suppress(OSError):
             if self._place is not None:
@@ -103,7 +105,7 @@ def open_listener(path: Path) -> Listener:
     Raises Refused, and changes nothing, if a daemon listens there, if there is a file that is
     not a socket, or if the socket cannot be made.
     """
-    _check_path(path)
+    _is_there(path)
     with _only_one(path.parent):
         _clear(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -128,27 +130,12 @@ def check_listener(path: Path) -> None:
 
     A socket at which a daemon listens passes. Raises Refused.
     """
-    is_there = _check_path(path)
+    is_there = _is_there(path)
     os.close(_opened(path.parent))
-    number = lacking(path.parent, os.W_OK | os.X_OK)
-    if not is_there:
-        if number:
-            raise _unusable(path, "made", number)
-    elif lacks := lacking(path, os.W_OK):
-        raise _unusable(path, "connected to", lacks)
-    elif number := number or irremovable(path):
-        raise _unusable(path, "replaced", number)
-
-
-def _check_path(path: Path) -> bool:
-    """Whether there is a socket at *path*. Raises Refused if there cannot be one."""
-    size = len(os.fsencode(path))
-    if size > MOST_PATH_BYTES:
-        raise Refused(
-            f"the socket path {path} has {size} bytes, and at most {MOST_PATH_BYTES} are allowed;"
-            " name a shorter one with --socket"
-        )
-    return _is_there(path)
+    if number := lacking(path, os.W_OK):
+        raise _unusable(path, "connected to", number)
+    if number := lacking(path.parent, os.W_OK | os.X_OK) or irremovable(path):
+        raise _unusable(path, "replaced" if is_there else "made", number)
 
 
 def _unusable(path: Path, done: str, number: int | None) -> Refused:
@@ -164,7 +151,13 @@ def _unusable(path: Path, done: str, number: int | None) -> Refused:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is a socket at *path*. Raises Refused if there is anything else."""
+    """Whether there is a socket at *path*. Raises Refused if there cannot be one."""
+    size = len(os.fsencode(path))
+    if size > MOST_PATH_BYTES:
+        raise Refused(
+            f"the socket path {path} has {size} bytes, and at most {MOST_PATH_BYTES} are allowed;"
+            " name a shorter one with --socket"
+        )
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -185,18 +178,19 @@ def _only_one(folder: Path) -> Iterator[None]:
     It locks the folder, but does not wait for long: in /tmp any user may hold such a lock.
     """
     fd = _opened(folder)
-    deadline = time.monotonic() + LOCK_SECONDS
     try:
-        while not _is_locked(fd):
-            if time.monotonic() > deadline:
-                # The lock of the state still stops one of them.
-                log.warning(
-                    "the socket's folder is locked by another process; starting without a lock:"
-                    " folder=%s",
-                    folder,
-                )
+        for _ in range(LOCK_TRIES):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             time.sleep(0.01)
+        else:
+            # The lock of the state still stops one of them.
+            log.warning(
+                "the socket's folder is locked by another process; starting without a lock:"
+                " folder=%s",
+                folder,
+            )
         yield
     finally:
         os.close(fd)
@@ -212,54 +206,30 @@ def _opened(folder: Path) -> int:
         ) from error
 
 
-def _is_locked(fd: int) -> bool:
-    """Lock a folder, and return whether this process has the lock now."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _clear(path: Path) -> None:
     """Remove the socket of a daemon that has ended. Raises Refused if it is another file."""
     if not _is_there(path):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
+        number = probe.connect_ex(os.fspath(path))
+        pid = peer_pid(probe)
+    if number == ECONNREFUSED:
         try:
-            probe.connect(os.fspath(path))
-        except ConnectionRefusedError:
-            pass
-        except BlockingIOError:
-            # The queue of its socket is full, so a daemon holds it.
-            raise Refused(f"a daemon is listening at {path}; stop that one first") from None
+            path.unlink()
         except OSError as error:
-            raise _unusable(path, "connected to", error.errno) from error
-        else:
-            pid = peer_pid(probe)
-            if pid == 1 and SYSTEMD.exists():
-                raise Refused(
-                    f"systemd listens at {path}, for a service; start that one (systemctl start"
-                    " uuidd), or name another socket with --socket"
-                )
-            raise Refused(
-                f"a daemon with pid {pid} is listening at {path};"
-                " stop that one, or name another socket with --socket"
-            )
-    try:
-        path.unlink()
-    except OSError as error:
-        raise _unusable(path, "replaced", error.errno) from error
-
-
-def _place(sock: socket.socket) -> Path | None:
-    """Return where programs look for a socket; None if that is not known here.
-
-    A container may have got it from outside, where its folder is another.
-    """
-    name = sock.getsockname()
-    if not isinstance(name, str) or not name.startswith("/"):
-        return None
-    place = Path(name)
-    return place if place.parent.is_dir() else None
+            raise _unusable(path, "replaced", error.errno) from error
+    elif number not in (0, EAGAIN):
+        raise _unusable(path, "connected to", number)
+    elif pid == 1 and SYSTEMD.exists():
+        raise Refused(
+            f"systemd listens at {path}, for a service; start that one (systemctl start uuidd), or"
+            " name another socket with --socket"
+        )
+    else:
+        # Not known of one whose queue is full, or that is in another pid namespace.
+        with_pid = f" with pid {pid}" if pid else ""
+        raise Refused(
+            f"a daemon{with_pid} is listening at {path};"
+            " stop that one, or name another socket with --socket"
+        )

@@ -12,7 +12,7 @@ import pwd
 import re
 import stat
 from collections.abc import Iterator
-from errno import EACCES, EPERM, EROFS
+from errno import ENOENT, ENOSPC, EPERM
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,9 @@ from uuidd.refused import Refused
 
 PR_SET_NO_NEW_PRIVS = 38
 """From <linux/prctl.h>."""
+
+AT_FDCWD, AT_EACCESS = -100, 0x200
+"""From <linux/fcntl.h>."""
 
 CAP_CHOWN, CAP_FOWNER = 0, 3
 """From <linux/capability.h>. Root may lack them, as in a container."""
@@ -140,6 +143,7 @@ def acting_as(to: User | None) -> Iterator[None]:
                 f"uuidd cannot act as user {to.name!r}: {error.strerror}; let it have CAP_SETUID"
                 " and CAP_SETGID, or start it as that user"
             ) from error
+        _check_none_left(to, "CapEff")
         yield
     finally:
         os.seteuid(uid)
@@ -165,9 +169,16 @@ def become(to: User) -> None:
     # A program with the set-user-ID bit gives no rights back either.
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise Refused(f"--user {to.name!r}: {os.strerror(ctypes.get_errno())}")
-    left = _capabilities("CapPrm")
-    if left or os.getresuid() != (to.uid,) * 3 or os.getresgid() != (to.gid,) * 3:
-        raise Refused(f"--user {to.name!r}: privileges are left (capabilities {left:x})")
+    _check_none_left(to, "CapPrm")
+
+
+def _check_none_left(to: User, name: str) -> None:
+    """Check that no right of root is in this set of capabilities. Raises Refused."""
+    if left := _capabilities(name):
+        raise Refused(
+            f"user {to.name!r} would keep privileges (capabilities {left:x}); start uuidd without"
+            " no_setuid_fixup in its securebits (capabilities(7))"
+        )
 
 
 def _has(capability: int) -> bool:
@@ -183,21 +194,27 @@ def _capabilities(name: str) -> int:
     return int(status.partition(f"\n{name}:")[2].split()[0], 16)
 
 
-def lacking(path: str | Path, mode: int, *, folder_fd: int | None = None) -> int:
+def lacking(path: str | Path, mode: int, *, folder_fd: int = AT_FDCWD) -> int:
     """Return the errno with which *path* could not be used, 0 if it can be, or is not there.
 
     *mode* is as in access(2), for the effective user. *path* is relative to *folder_fd*.
     """
-    if os.access(path, mode, dir_fd=folder_fd, effective_ids=True):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not libc.faccessat(folder_fd, os.fsencode(path), mode, AT_EACCESS):
         return 0
-    try:
-        os.stat(path, dir_fd=folder_fd)
-        disk = os.statvfs(path if folder_fd is None else folder_fd)
-    except FileNotFoundError:
-        return 0
-    except OSError:
-        return EACCES
-    return EROFS if disk.f_flag & os.ST_RDONLY else EACCES
+    number = ctypes.get_errno()
+    return 0 if number == ENOENT else number
+
+
+def lacks_room(folder: Path, size: int = 0) -> int:
+    """Return ENOSPC if *folder* has no room for a new file of *size* bytes, 0 if it has.
+
+    What only root may fill is no room. A file system that does not say how large it is has room.
+    """
+    disk = os.statvfs(folder)
+    lacks_bytes = disk.f_blocks > 0 and disk.f_bavail * disk.f_frsize < size
+    lacks_files = disk.f_files > 0 and not disk.f_favail
+    return ENOSPC if lacks_bytes or lacks_files else 0
 
 
 def irremovable(path: Path) -> int:

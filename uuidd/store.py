@@ -23,7 +23,7 @@ from errno import EACCES, EDQUOT, ENOSPC
 from pathlib import Path
 
 from uuidd.core.timeline.state import State
-from uuidd.privileges import lacking
+from uuidd.privileges import lacking, lacks_room
 from uuidd.refused import Refused
 from uuidd.statefile import UnusableError, decode, encode
 
@@ -211,6 +211,9 @@ def check_store(folder: Path, machine: str, uid: int) -> State | None:
     fd = _opened(folder, uid)
     try:
         _check_rights(folder, fd)
+        # Without room for a file, one that is there can be locked, and the state saved later.
+        if not os.access(_LOCK, os.F_OK, dir_fd=fd) and lacks_room(folder):
+            raise _unwritable(folder, ENOSPC)
         return _saved(folder, fd, machine, uid)
     finally:
         os.close(fd)

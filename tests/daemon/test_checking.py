@@ -166,6 +166,8 @@ def test_a_full_disk_is_told(
     found = {"f_frsize": 4096, "f_blocks": 1000, "f_bfree": 50, "f_bavail": 50, "f_files": 1000}
     disk = SimpleNamespace(**{**found, "f_favail": 50, "f_flag": 0, **changed})
     monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    # Without it, and without room for a file, a start is refused.
+    (state / "lock").touch(0o600)
     line = (
         f"the state folder {state} is on a full disk; a start would make v1 and v6 with a"
         " temporary node, and refuse the other kinds but v4; make room, or name another with"

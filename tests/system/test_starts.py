@@ -46,14 +46,42 @@ def test_a_socket_whose_folder_is_not_there(place: Path) -> None:
     assert everything(place) == {"state"}
 
 
-def test_a_state_folder_that_is_read_only(place: Path) -> None:
-    state = place / "state"
-    script = f'mount -t tmpfs -o ro,mode=0755 none {state} && exec "$@"'
-    line = (
-        f"the state folder {state} is not writable: Read-only file system; change that, or name"
-        " another with --state"
-    )
-    assert_refused(place, line, *with_own_mounts("sh", "-c", script, "sh"))
+LINES = {
+    "run": "the socket {path}/s cannot be made: {why}; name another with --socket",
+    "pids": "the pid file {path}/pid cannot be written: {why}; name another with --pid, or none"
+    " with --no-pid",
+    "state": "the state folder {path} is not writable: {why}; change that, or name another with"
+    " --state",
+}
+"""What is said of a folder that takes no file."""
+
+READ_ONLY, FULL = "Read-only file system", "No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("folder", "mounted", "why"),
+    [
+        *((name, "ro", READ_ONLY) for name in LINES),
+        *((name, "nr_inodes=1", FULL) for name in LINES),
+        ("pids", "size=4k", FULL),
+    ],
+)
+def test_a_folder_that_takes_no_file(place: Path, folder: str, mounted: str, why: str) -> None:
+    """A check says so too."""
+    for name in LINES:
+        (place / name).mkdir(exist_ok=True)
+    path = place / folder
+    script = f"""
+        mount -t tmpfs -o {mounted},mode=0755 none {path}
+        head -c 4096 /dev/zero | dd of={path}/more status=none 2>/dev/null
+        exec "$@"
+    """
+    words = [f"--socket={place}/run/s", f"--pid={place}/pids/pid", f"--state={place}/state"]
+    for command in ("--check", "-F"):
+        done = run(*with_own_mounts("sh", "-c", script, "sh"), *UUIDD, command, *words)
+        told = f"uuidd: {LINES[folder].format(path=path, why=why)}\n"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
+    assert everything(place) == set(LINES)
 
 
 @pytest.mark.usefixtures("as_root")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uuidd.clock import Clock
 from uuidd.node import choose
-from uuidd.privileges import acting_as, hand_over
+from uuidd.privileges import acting_as, hand_over, lacks_room
 from uuidd.refused import Refused
 from uuidd.server.listeners import check_listener
 from uuidd.server.pidfile import check_pid_file
@@ -81,24 +81,10 @@ def _check_state(settings: Settings) -> None:
                 f"{folder / 'state'}: {error}; a start would set it aside and make a new one"
             ) from None
         epochs_with(settings, state)
-        if _is_full(folder):
+        saved = folder / "state"
+        if lacks_room(folder, saved.stat().st_size if saved.exists() else 1):
             raise Refused(
                 f"the state folder {folder} is on a full disk; a start would make v1 and v6 with a"
                 " temporary node, and refuse the other kinds but v4; make room, or name another"
                 " with --state"
             )
-
-
-def _is_full(folder: Path) -> bool:
-    """Whether the disk has no room for the next save of the state, as users other than root see it.
-
-    A file system that does not say how large it is counts as one that has room.
-    """
-    disk = os.statvfs(folder)
-    try:
-        size = (folder / "state").stat().st_size
-    except OSError:
-        size = 1
-    lacks_room = disk.f_blocks > 0 and disk.f_bavail * disk.f_frsize < size
-    lacks_files = disk.f_files > 0 and not disk.f_favail
-    return lacks_room or lacks_files

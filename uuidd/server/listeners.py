@@ -14,7 +14,7 @@ from errno import EACCES, EAGAIN, ECONNREFUSED
 from pathlib import Path
 
 from uuidd.core.wire import MOST_PATH_BYTES
-from uuidd.privileges import irremovable, lacking
+from uuidd.privileges import irremovable, lacking, lacks_room
 from uuidd.refused import Refused
 from uuidd.server.descriptors import bar_descriptors
 from uuidd.server.peers import peer_pid
@@ -134,7 +134,8 @@ def check_listener(path: Path) -> None:
     os.close(_opened(path.parent))
     if number := lacking(path, os.W_OK):
         raise _unusable(path, "connected to", number)
-    if number := lacking(path.parent, os.W_OK | os.X_OK) or irremovable(path):
+    number = lacking(path.parent, os.W_OK | os.X_OK) or irremovable(path)
+    if number := number or (0 if is_there else lacks_room(path.parent)):
         raise _unusable(path, "replaced" if is_there else "made", number)
 
 

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from uuidd.privileges import irremovable, lacking
+from uuidd.privileges import irremovable, lacking, lacks_room
 from uuidd.refused import Refused
 
 
@@ -47,7 +47,7 @@ def check_pid_file(path: Path) -> None:
     """
     _check_kind(path)
     number = lacking(path, os.R_OK | os.W_OK) or lacking(path.parent, os.W_OK | os.X_OK)
-    if number := number or irremovable(path):
+    if number := number or irremovable(path) or lacks_room(path.parent, 1):
         raise _unwritten(path, number)
 
 

@@ -12,7 +12,7 @@ import pwd
 import re
 import stat
 from collections.abc import Iterator
-from errno import ENOENT, ENOSPC, EPERM
+from errno import EACCES, ENOENT, ENOSPC, EPERM, EROFS
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,7 +102,7 @@ def _is_roots(fd: int) -> bool:
         return False
     # If there is more in it, the folder has another use: /var/lib, say, by a slip.
     is_states = all(re.fullmatch(_OURS, name) for name in os.listdir(fd))
-    return is_states and not os.statvfs(fd).f_flag & os.ST_RDONLY
+    return is_states and not lacking(".", os.W_OK, folder_fd=fd)
 
 
 def owner(folder: Path) -> User | None:
@@ -203,6 +203,10 @@ def lacking(path: str | Path, mode: int, *, folder_fd: int = AT_FDCWD) -> int:
     if not libc.faccessat(folder_fd, os.fsencode(path), mode, AT_EACCESS):
         return 0
     number = ctypes.get_errno()
+    # Who makes a file is told of a disk that is read-only before a lack of rights.
+    if mode & os.X_OK and number == EACCES:
+        disk = os.statvfs(path if folder_fd == AT_FDCWD else folder_fd)
+        return EROFS if disk.f_flag & os.ST_RDONLY else EACCES
     return 0 if number == ENOENT else number
 
 

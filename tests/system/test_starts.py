@@ -61,22 +61,23 @@ READ_ONLY, FULL = "Read-only file system", "No space left on device"
 @pytest.mark.parametrize(
     ("folder", "mounted", "why"),
     [
-        *((name, "ro", READ_ONLY) for name in LINES),
-        *((name, "nr_inodes=1", FULL) for name in LINES),
-        ("pids", "size=4k", FULL),
+        *((name, "--bind -o ro {path}", READ_ONLY) for name in LINES),
+        *((name, "-t tmpfs -o nr_inodes=1,mode=0755 none", FULL) for name in LINES),
+        ("pids", "-t tmpfs -o size=4k,mode=0755 none", FULL),
     ],
 )
 def test_a_folder_that_takes_no_file(place: Path, folder: str, mounted: str, why: str) -> None:
-    """A check says so too."""
+    """A check says so too, also of a folder that is not the daemon's own."""
     for name in LINES:
         (place / name).mkdir(exist_ok=True)
     path = place / folder
     script = f"""
-        mount -t tmpfs -o {mounted},mode=0755 none {path}
+        mount {mounted.format(path=path)} {path}
         head -c 4096 /dev/zero | dd of={path}/more status=none 2>/dev/null
         exec "$@"
     """
     words = [f"--socket={place}/run/s", f"--pid={place}/pids/pid", f"--state={place}/state"]
+    words.append("--user=nobody")
     for command in ("--check", "-F"):
         done = run(*with_own_mounts("sh", "-c", script, "sh"), *UUIDD, command, *words)
         told = f"uuidd: {LINES[folder].format(path=path, why=why)}\n"

@@ -244,7 +244,6 @@ def broken(who: str, option: str, breaks: dict[str, Break]) -> Iterator[Settings
 def name_manager(settings: Settings) -> None:
     """Name the service manager's socket in the environment, of which each start takes it out."""
     path = settings.state.parent / MANAGER
-    os.environ.pop("NOTIFY_SOCKET", None)
     if path.is_symlink() or path.exists():
         os.environ["NOTIFY_SOCKET"] = str(path)
 
@@ -260,6 +259,8 @@ def refusal(settings: Settings) -> str:
         return str(refused)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        # One that is refused early leaves it there.
+        os.environ.pop("NOTIFY_SOCKET", None)
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from uuidd.core.ids.nodes import MULTICAST, NODE_BITS
 from uuidd.core.timeline.state import Node
-from uuidd.refused import Refused, printable
+from uuidd.output import printable
+from uuidd.refused import Refused
 
 SYS_CLASS_NET = Path("/sys/class/net")
 

@@ -1,4 +1,4 @@
-"""What both commands share: their standard output, whose errors are told from all others."""
+"""What both commands share: lines that can be shown, and their output, with errors of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from typing import Any, TextIO
 
 class OutputError(Exception):
     """Standard output cannot be written; one line that says why."""
+
+
+def printable(text: str) -> str:
+    """Return *text* as one line; a name in it, as of a file, may hold almost any characters."""
+    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 class Output:

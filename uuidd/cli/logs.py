@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from uuidd.refused import printable
+from uuidd.output import printable
 from uuidd.systemd import logs_to_journal
 
 SYSLOG = Path("/dev/log")

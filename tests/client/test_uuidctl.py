@@ -226,6 +226,12 @@ def test_renew_says_what_it_did(uuidctl: Uuidctl) -> None:
         )
 
 
+def test_a_name_of_two_lines_is_told_in_one(uuidctl: Uuidctl) -> None:
+    status, out, err = uuidctl("status", socket=Path("/nowhere/one\ntwo"))
+    line = "uuidctl: no answer from uuidd at /nowhere/one\\ntwo: No such file or directory\n"
+    assert (status, out, err) == (1, "", line)
+
+
 def test_a_user_who_may_not_renew_gets_one_line(path: Path, uuidctl: Uuidctl) -> None:
     with Server(path, "not_permitted: renew is for root"):
         status, out, err = uuidctl("renew", socket=path)

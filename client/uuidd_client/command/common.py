@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+from uuidd.output import printable
 from uuidd_client.client import Client
 from uuidd_client.errors import DaemonUnavailable
 from uuidd_client.system import SERVICE, given_timeout, may_fall_back
@@ -27,7 +28,7 @@ def complain(error: Exception | str) -> None:
         # systemd keeps the socket open of a service that fails at its start.
         way_out = "; if it is a service, see journalctl -u uuidd"
     if sys.stderr is not None:
-        print(f"uuidctl: {error}{way_out}", file=sys.stderr)
+        print(f"uuidctl: {printable(str(error))}{way_out}", file=sys.stderr)
 
 
 def timeout() -> float:

@@ -14,6 +14,7 @@ This module needs the extra ``sqlalchemy``.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any, Literal
 
 from sqlalchemy import BINARY, Dialect, LargeBinary, Uuid
@@ -26,6 +27,9 @@ from uuidd.core.ids.kinds import FORMATS, Kind
 __all__ = ["Flake", "Ksuid", "PushId", "Ulid", "render_item"]
 
 _UUID_SIZE = 16
+
+_LITERALS = {"postgresql": r"'\x{}'::bytea", "oracle": "HEXTORAW('{}')", "mssql": "0x{}"}
+"""How a statement writes bytes in hex, by the name of the dialect; all others do as SQL has it."""
 
 
 class _Id(TypeDecorator[str]):
@@ -69,6 +73,17 @@ class _Id(TypeDecorator[str]):
             return None
         packed = self.packed(value)
         return uuid.UUID(bytes=packed) if self.as_uuid(dialect) else packed
+
+    def literal_processor(self, dialect: Dialect) -> Callable[[Any], str]:
+        """Return the function that writes an id in the text of a statement."""
+
+        def literal(value: Any) -> str:
+            bound = self.process_bind_param(value, dialect)
+            if isinstance(bound, uuid.UUID):
+                return f"'{bound}'"
+            return _LITERALS.get(dialect.name, "X'{}'").format(bound.hex())
+
+        return literal
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
         """Return the text of an id in the database."""

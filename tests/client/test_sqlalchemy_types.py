@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Connection, MetaData, Table, create_engine, select
+from sqlalchemy import Column, Connection, MetaData, Table, create_engine, literal, select
+from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.mysql.base import MySQLDialect
 from sqlalchemy.dialects.oracle.base import OracleDialect
 from sqlalchemy.dialects.postgresql.base import PGDialect
@@ -77,6 +78,42 @@ def test_the_database_sorts_and_compares_by_time(connection: Connection, kind: T
     later = select(ids.c.id).where(ids.c.id > in_order[49], ids.c.id <= in_order[59])
     assert {*connection.scalars(later)} == {*in_order[50:60]}
     assert connection.scalar(select(ids.c.id).where(ids.c.id.in_(in_order[7:8])))
+
+
+@each_type
+def test_an_id_in_the_text_of_a_statement_is_the_same_id(
+    connection: Connection, kind: Type
+) -> None:
+    """As in the condition of an index, where a database takes no parameters."""
+    ids = created(connection, kind)
+    text = TYPES[kind][1](1_645_557_742_000, 5)
+    insert, delete = ids.insert().values(id=text), ids.delete().where(ids.c.id == text)
+    as_text = {"literal_binds": True}
+    connection.exec_driver_sql(str(insert.compile(connection, compile_kwargs=as_text)))
+    assert connection.execute(delete).rowcount == 1
+    connection.execute(insert)
+    written = str(delete.compile(connection, compile_kwargs=as_text))
+    assert connection.exec_driver_sql(written).rowcount == 1
+
+
+@pytest.mark.parametrize(
+    ("dialect", "ulid", "push_id"),
+    [
+        ("postgresql", "'017f22e2-79b0-0000-0000-000000000005'", r"'\x{}'::bytea"),
+        ("mysql", "X'017f22e279b000000000000000000005'", "X'{}'"),
+        ("oracle", "HEXTORAW('017f22e279b000000000000000000005')", "HEXTORAW('{}')"),
+        ("mssql", "0x017f22e279b000000000000000000005", "0x{}"),
+    ],
+)
+def test_each_database_has_its_way_to_write_bytes(dialect: str, ulid: str, push_id: str) -> None:
+    known = registry.load(dialect)()
+    packed = "2d4d77587362616b2d2d2d2d2d2d2d2d2d2d2d34"
+    for kind, literal_text in ((Ulid, ulid), (PushId, push_id.format(packed))):
+        text = TYPES[kind][1](1_645_557_742_000, 5)
+        written = select(literal(text, kind)).compile(
+            dialect=known, compile_kwargs={"literal_binds": True}
+        )
+        assert f"SELECT {literal_text} AS " in str(written)
 
 
 @each_type

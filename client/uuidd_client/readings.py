@@ -11,6 +11,7 @@ any bits can be read as one of them, so only those are plausible that then have 
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import datetime
 from uuid import UUID
@@ -63,7 +64,6 @@ _ACCEPTED = (
 _UUID_MARKS = re.compile(r"[-{:]")
 _OCTETS = re.compile(r"(?:0[xX])?([0-9a-fA-F]{32}|[0-9a-fA-F]{40})\Z")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]+\Z")
-_PLAIN_UUID = re.compile(r"[0-9a-fA-F]{32}\Z")
 
 
 class Reading(NamedTuple):
@@ -157,11 +157,9 @@ def _field(form: Kind, name: str, bits: int) -> Values:
 def kind_of_uuid(value: int) -> str:
     """Return the kind of a UUID by its version and variant; ``unknown`` if they are not in use."""
     version = uuids.version(value)
-    if version is not None:
-        return f"v{version}" if 1 <= version <= 8 else "unknown"
-    if value == uuids.NIL:
-        return "nil"
-    return "max" if value == uuids.MAX else "unknown"
+    if version is None:
+        return {uuids.NIL: "nil", uuids.MAX: "max"}.get(value, "unknown")
+    return f"v{version}" if 1 <= version <= 8 else "unknown"
 
 
 def inspect(
@@ -182,31 +180,26 @@ def inspect(
         kind = ALIASES.get(kind, kind)
     if epoch is not None:
         check_bits("epoch", epoch, snowflake.EPOCH_BITS)
+        if kind not in ("snowflake", None):
+            raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
     if isinstance(id, UUID):
         id, raw = str(id), True
-    elif type(id) is int:
-        check_bits("id", id, LONGEST_BITS)
-        if kind is None:
-            found = _of_integer(id, epoch)
-            if not found:
-                raise ValueError(f"{id} is not an id: as no kind of id it has a plausible time")
-            return found
-        # With as many digits as no text of another kind has.
-        id, raw = f"0x{id:0{40 if kind == 'ksuid' else 32}x}", True
-    elif not isinstance(id, str):
+    if type(id) is int:
+        named = str(check_bits("id", id, LONGEST_BITS))
+        found = [_as_kind(named, id, kind, epoch)] if kind else _of_integer(id, epoch)
+    elif isinstance(id, str):
+        bare = id.strip()
+        named = repr(bare)
+        if len(bare) > LONGEST:
+            raise ValueError(f"{shown(bare)} is not an id: it has more than {LONGEST} characters")
+        if not bare.isascii():
+            found = []
+        else:
+            found = [_written(bare, kind, epoch, raw)] if kind else _likely(bare, epoch)
+    else:
         raise TypeError(f"id is {shown(id)}; it must be a str, a UUID or an int")
-    bare = id.strip()
-    if len(bare) > LONGEST:
-        raise ValueError(f"{shown(bare)} is not an id: it has more than {LONGEST} characters")
-    if not bare.isascii():
-        raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
-    if kind is not None:
-        return [_as_kind(bare, kind, epoch, raw)]
-    found = _spelled(bare)
-    if not found or bare.isdecimal():
-        found += _bits(bare, epoch)
     if not found:
-        raise ValueError(f"{bare!r} is not an id: {_ACCEPTED}")
+        raise ValueError(f"{named} is not an id: {_ACCEPTED}")
     return found
 
 
@@ -228,6 +221,9 @@ def time_of(
             f"id is {shown(id)}; an int, or bytes, may be an id of several kinds: pass the kind,"
             " such as kind='snowflake'"
         )
+    if isinstance(id, bytes) and kind == "push_id":
+        # They are those of its text.
+        id = id.decode(errors="replace")
     found = inspect(
         int.from_bytes(id, "big") if isinstance(id, bytes) else id, kind=kind, epoch=epoch
     )
@@ -247,31 +243,35 @@ def time_of(
     return datetime.fromisoformat(time)
 
 
-def _spelled(bare: str) -> list[Reading]:
-    """Return the readings of a text with a kind's shape; ValueError if it breaks that shape."""
+def _likely(bare: str, epoch: int | None) -> list[Reading]:
+    """Return the plausible readings of a text, most likely first; ValueError if it breaks a shape.
+
+    Digits that have the shape of a kind may be an integer too.
+    """
+    found = []
     for kind, form in KINDS.items():
         if len(bare) == form.width > 0:
-            return [Reading(kind, form.from_text(bare))]
-    if not _UUID_MARKS.search(bare):
-        return []
-    value = uuids.from_text(bare)
-    kind = kind_of_uuid(value)
-    return [Reading(kind, value), *(_of_octets(value) if kind == "unknown" else ())]
-
-
-def _bits(bare: str, epoch: int | None) -> list[Reading]:
-    """Return the plausible readings of a text as an integer, as bytes and as letters."""
+            found = [Reading(kind, form.from_text(bare))]
+    if found and not bare.isdecimal():
+        return found
+    if _UUID_MARKS.search(bare):
+        value = uuids.from_text(bare)
+        kind = kind_of_uuid(value)
+        return [Reading(kind, value), *(_of_octets(value) if kind == "unknown" else ())]
     number, octets = _number(bare), _OCTETS.match(bare)
+    if octets is None and number is not None:
+        return found + _of_integer(number, epoch)
     if octets is None:
-        return _letters(bare) if number is None else _of_integer(number, epoch)
+        with contextlib.suppress(ValueError):
+            found = _plausible("flake", FORMATS["flake"].from_text(bare))
+        return found
     value = int(octets[1], 16)
     if len(octets[1]) == 40:
         return [Reading("ksuid", value)]
-    found = _of_octets(value)
     if bare.isdecimal() and bare[0] != "0":
         # 16 bytes in hex have 32 digits without a letter only by chance.
-        found = [*_of_integer(int(bare), epoch), *found]
-    return found or [Reading(kind_of_uuid(value), value)]
+        found = _of_integer(int(bare), epoch)
+    return [*found, *_of_octets(value)] or [Reading(kind_of_uuid(value), value)]
 
 
 def _number(bare: str) -> int | None:
@@ -281,14 +281,6 @@ def _number(bare: str) -> int | None:
     return int(bare, 16) if _HEX.match(bare) else None
 
 
-def _letters(bare: str) -> list[Reading]:
-    """Return the reading of a text as a Flake, if it is plausible."""
-    try:
-        return _plausible("flake", FORMATS["flake"].from_text(bare))
-    except ValueError:
-        return []
-
-
 def _of_integer(value: int, epoch: int | None) -> list[Reading]:
     """Return the plausible readings of an integer, most likely first; *epoch* is for Snowflakes."""
     if value >> 128:
@@ -296,9 +288,8 @@ def _of_integer(value: int, epoch: int | None) -> list[Reading]:
     if value >> 96:
         # 128 bits begin with 32 zeros once in four thousand million cases.
         return _of_octets(value)
-    if not value:
-        return [Reading("nil", value), *_plausible("snowflake", value, epoch)]
-    return _plausible("snowflake", value, epoch)
+    nil = [] if value else [Reading("nil", value)]
+    return [*nil, *_plausible("snowflake", value, epoch)]
 
 
 def _of_octets(value: int) -> list[Reading]:
@@ -325,57 +316,57 @@ def _plausible(kind: str, value: int, epoch: int | None = None) -> list[Reading]
     return [Reading(kind, value, epoch)]
 
 
-def _as_kind(bare: str, kind: str, epoch: int | None, raw: bool) -> Reading:
-    """Return the reading as one kind. Raises ValueError, saying why, if there is none."""
-    if epoch is not None and kind != "snowflake":
-        raise ValueError(f"epoch is {shown(epoch)}; the epoch of a {kind} is fixed")
-    value = _value(bare, kind)
-    if not (raw or _is_own(bare, kind)):
+def _written(bare: str, kind: str, epoch: int | None, raw: bool) -> Reading:
+    """Return the reading of a text as one kind. Raises ValueError, saying why, if there is none."""
+    form = _form(kind)
+    try:
+        if kind == "flake" and len(bare) > form.longest:
+            raise ValueError(f"{bare!r} is not a Flake: it has more than {form.longest} characters")
+        value = form.from_text(bare)
+    except ValueError:
+        bits = _bits(bare, form)
+        if bits is None:
+            raise
+        value = bits
+    else:
+        raw = True
+    found = _as_kind(repr(bare), value, kind, epoch)
+    if not raw:
         raise ValueError(
             f"{bare!r} is not written as a {kind} is; raw=True (--raw) also accepts an"
             " integer, or bytes in hex"
         )
+    return found
+
+
+def _bits(bare: str, form: Kind) -> int | None:
+    """Return the bits of an id of *form* that a text writes, if it writes any.
+
+    They are an integer, bytes in hex, or a ULID or UUID in place of another kind of 128 bits.
+    """
+    octets = _OCTETS.match(bare)
+    # The digits of a Flake are an integer, and never bytes in hex.
+    if octets and not (form.kind == "flake" and bare.isdecimal()):
+        return int(octets[1], 16)
+    ulid = FORMATS["ulid"]
+    if form.bits == ulid.bits and _number(bare) is None:
+        other = ulid if len(bare) == ulid.width else FORMATS["v4"]
+        with contextlib.suppress(ValueError):
+            return other.from_text(bare)
+    return _number(bare)
+
+
+def _as_kind(named: str, value: int, kind: str, epoch: int | None) -> Reading:
+    """Return the reading of bits as one kind.
+
+    Raises ValueError, which calls the id *named*, if they cannot be of that kind.
+    """
+    bits = _form(kind).bits
+    if value >> bits:
+        raise ValueError(f"{named} is not of kind {kind}: it has more than {bits} bits")
     if kind in UUID_KINDS and kind != "guid" and kind != (of := kind_of_uuid(value)):
         said = f"of kind {of}"
         if of == "unknown":
             said = ", ".join(f"{name} {told}" for name, told in _marks(value).items())
-        raise ValueError(f"{bare!r} is not of kind {kind}: it is {said}")
+        raise ValueError(f"{named} is not of kind {kind}: it is {said}")
     return Reading(kind, value, epoch)
-
-
-def _is_own(bare: str, kind: str) -> bool:
-    """Return whether a text is written as the kind's own tools write it, by its shape."""
-    if kind in UUID_KINDS:
-        return bool(_UUID_MARKS.search(bare) or _PLAIN_UUID.match(bare))
-    if kind == "snowflake":
-        return bare.isdecimal()
-    form = FORMATS[kind]
-    return len(bare) == form.width or (not form.width and len(bare) <= form.longest)
-
-
-def _value(bare: str, kind: str) -> int:
-    """Return the bits of an id that its own text writes, or an integer, or a text of as many bits.
-
-    Raises ValueError, naming the text, if it writes nothing of *kind*.
-    """
-    form, ulid = _form(kind), FORMATS["ulid"]
-    # A kind without bytes, as Push IDs are, has no bits to pass but its text.
-    if "bytes" not in form.forms and kind in KINDS:
-        return form.from_text(bare)
-    if kind not in (*UUID_KINDS, "snowflake") and _is_own(bare, kind):
-        return form.from_text(bare)
-    if form.bits == ulid.bits and len(bare) == ulid.width and not bare.isdecimal():
-        return ulid.from_text(bare)
-    number, octets = _number(bare), _OCTETS.match(bare)
-    # The digits of a Flake are an integer, and never bytes in hex.
-    if octets and not (kind == "flake" and bare.isdecimal()):
-        number = int(octets[1], 16)
-    if number is not None:
-        if number >> form.bits:
-            raise ValueError(f"{bare!r} is not of kind {kind}: it has more than {form.bits} bits")
-        return number
-    if kind == "snowflake":
-        raise ValueError(
-            f"{bare!r} is not of kind {kind}: it is not an integer, nor 0x and hex digits"
-        )
-    return uuids.from_text(bare) if form.bits == ulid.bits else form.from_text(bare)

@@ -276,15 +276,47 @@ def test_the_last_tick_of_a_millisecond_is_a_tick_and_the_next_number_is_not() -
     assert "tick" not in only(written("ulid", 10000 << 66)).fields
 
 
-@pytest.mark.parametrize("kind", ["ulid", "flake", "ksuid", "snowflake"])
-def test_an_int_is_the_bits_of_the_kind_that_is_named(kind: str) -> None:
-    assert [reading.value for reading in inspect(5, kind=kind)] == [5]
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("ulid", "00000000000000000000000005"),
+        ("flake", "5"),
+        ("ksuid", "000000000000000000000000005"),
+        ("snowflake", "5"),
+        ("push_id", "-------------------4"),
+    ],
+)
+def test_an_int_is_the_bits_of_the_kind_that_is_named(kind: str, text: str) -> None:
+    assert [(each.value, each.text) for each in inspect(5, kind=kind)] == [(5, text)]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "why"),
+    [
+        (5, "v1", "is not of kind v1: it is variant NCS"),
+        (1 << 120, "push_id", "is not of kind push_id: it has more than 120 bits"),
+        (1 << 97, None, "is not an id: it must be a UUID"),
+    ],
+)
+def test_an_int_that_is_refused_is_named_as_it_was_given(
+    number: int, kind: str | None, why: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{number} {why}"):
+        inspect(number, kind=kind)
 
 
 def test_the_digits_of_a_flake_are_an_integer_and_no_bytes_in_hex() -> None:
     digits = "24467927614188555520896788267013"
     assert only(digits, "flake", raw=True).value == int(digits)
     assert only(digits, "ulid", raw=True).value == int(digits, 16)
+
+
+def test_a_text_that_is_longer_than_a_flake_is_its_bits() -> None:
+    """Though it may be a Flake with zeros before it."""
+    text = f"{'0' * 20}{5:012x}"
+    assert only(text, "flake", raw=True).value == 5
+    with pytest.raises(ValueError, match="is not written as a flake is"):
+        inspect(text, kind="flake")
 
 
 def test_bytes_of_a_uuid_are_a_guid_by_request() -> None:
@@ -348,10 +380,10 @@ def test_an_overlong_text_shows_only_its_beginning() -> None:
         ("00000000-0000-9000-8000-000000000000", "v1", "is not of kind v1: it is version 9"),
         (V1, "ksuid", "is not a KSUID"),
         (V1, "push_id", "is not a Push ID"),
-        ("123", "push_id", "is not a Push ID"),
-        (V1, "snowflake", "is not of kind snowflake: it is not an integer"),
+        ("0x", "push_id", "is not a Push ID: it has 2 characters, not 20"),
+        ("1" * 40, "push_id", "is not of kind push_id: it has more than 120 bits"),
+        (V1, "snowflake", "is not a Snowflake: 'c' at 0 is not in 0123456789"),
         (str(1 << 63), "snowflake", "is not of kind snowflake: it has more than 63 bits"),
-        ("zzzzzzzzzzzzzzzzz", "snowflake", "is not of kind snowflake: it is not an integer"),
         (str(1 << 128), "ulid", "is not of kind ulid: it has more than 128 bits"),
         ("f" * 40, "v4", "is not of kind v4: it has more than 128 bits"),
         (V1, "v9", "kind is 'v9'; it must be one of v1, "),
@@ -366,6 +398,7 @@ def test_a_text_that_cannot_be_of_its_kind_is_refused(text: str, kind: str, why:
     ("text", "kind"),
     [
         ("123", "ksuid"),
+        ("123", "push_id"),
         ("0", "ulid"),
         ("f" * 40, "ksuid"),
         (V1, "ulid"),

@@ -256,6 +256,12 @@ def test_an_id_has_its_time_also_as_bytes_and_as_a_number(kind: str) -> None:
     assert uuidd_client.time_of(str(made), kind=kind) == expected
 
 
+def test_the_bytes_of_a_push_id_are_its_text() -> None:
+    """As the column type has them in a database."""
+    made = times.at_time("push_id", TIME)
+    assert uuidd_client.time_of(made.encode(), kind="push_id") == uuidd_client.time_of(made)
+
+
 def test_a_ulid_in_a_column_of_uuids_has_the_ulids_time() -> None:
     made = UUID(int=kinds.number("ulid", times.at_time("ulid", TIME)))
     assert uuidd_client.time_of(made, kind="ulid") == TIME.replace(microsecond=123_000)
@@ -278,6 +284,7 @@ TIMELESS: list[tuple[Any, str | None, str]] = [
     (RFC_V1.bytes[:8], "v1", "is not of kind v1"),
     (b"", "snowflake", "a snowflake has 8 bytes, not 0"),
     (RFC_V1.bytes, "ksuid", "a ksuid has 20 bytes, not 16"),
+    (b"zz", "push_id", "is not a Push ID: it has 2 characters, not 20"),
     (856165981072306191, None, "may be an id of several kinds: pass the kind"),
     ("856165981072306191", None, "which may be a snowflake of 2017-"),
     (-5, "snowflake", "must be 0 to"),

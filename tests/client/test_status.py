@@ -226,7 +226,13 @@ STATES = {
     ),
     "unpassed": State({"leases__unpassed": 1234}, told=["page not passed 1,234 times"]),
     "closed": State(
-        {"utc__generation": None, "utc__clock_seq": None, "utc__next": None, "utc__lag": None},
+        {
+            "utc__generation": None,
+            "utc__clock_seq": None,
+            "utc__node": None,
+            "utc__next": None,
+            "utc__lag": None,
+        },
         told=["utc no generation can be opened"],
     ),
     "withheld": State(

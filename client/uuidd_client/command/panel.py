@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from itertools import groupby
-from operator import itemgetter
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from uuidd.core.ids import nodes
@@ -113,9 +111,11 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
         )
         for line in lines or [label]:
             cut = plain(line.replace(_BOUND, " "))[:width]
-            parts = (DIM, cut[:LABEL]), (colour, cut[LABEL:])
-            shown.append("".join(_in(hue, part) if coloured else part for hue, part in parts))
-    return "\n".join(shown)
+            for hue, part in ((DIM, cut[:LABEL]), (colour, cut[LABEL:])):
+                hidden = not (coloured and hue and part.strip())
+                shown.append(part if hidden else f"{hue}{part}{PLAIN}")
+            shown.append("\n")
+    return "".join(shown[:-1])
 
 
 def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row]:
@@ -128,27 +128,17 @@ def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row
     yield from (Row("warning", warning, YELLOW) for warning in warnings(status))
     in_use = f", in use {_mac(status['utc']['node'])} (volatile)" if status["volatile"] else ""
     yield Row("node", f"{_mac(status['node'])} ({status['node_source']}){in_use}")
-    if status["worker"]["number"] is not None:
-        yield Row("worker", _worker(status["worker"], status["steady"]["epoch"]))
-    yield from _bars(status, rate, size)
+    worker = status["worker"]
+    if worker["number"] is not None:
+        begin = datetime.fromtimestamp(status["steady"]["epoch"] // 1000, UTC)
+        fleet = worker["until_in"] is not None
+        left = f", {worker['state']}, {_span(_left(worker))} left" if fleet else ""
+        yield Row("worker", f"{worker['number']}, Snowflakes count from {begin.date()}{left}")
+    for label, share, colour, said in (_ids(rate), _horizon(status)):
+        full = round(size * min(max(share, 0.0), 1.0))
+        yield Row(label, f"{'█' * full:░<{size}}  {said}", colour, indent=size + 2)
     yield Row("", "")
-    yield Row("utc", _utc(status["utc"]))
-    yield Row("steady", _steady(status["steady"]))
-    yield Row("clock", _clock(status["clock"], status["utc"]))
-    yield Row("leases", _leases(status["leases"]))
-    saves, clones = status["saves"], status["clones"]
-    last = ""
-    if saves["done"]:
-        took = saves["last_seconds"] * 1000
-        last = f" (last {_span(saves['last_age'])} ago, took {took:.1f} ms)"
-    yield Row("saves", f"{saves['done']:,} done{last}, {saves['failed']:,} failed")
-    if clones["noticed"]:
-        last = f"{_span(clones['last_age'])} ago, by {clones['last_by']}"
-        yield Row("clones", f"{clones['noticed']:,} noticed (last {last})")
-    if by_uid := status["fallback"]["ids"]:
-        told = f"{sum(by_uid.values()):,} ids made without the daemon"
-        last = f"told of {_span(status['fallback']['last_age'])} ago"
-        yield Row("fallback", f"{told}, most by uid {max(by_uid, key=by_uid.__getitem__)} ({last})")
+    yield from _sources(status)
     yield Row("", "")
     yield Row("", f"{'requests':>13} {'ids':>18}   refused", DIM)
     for dialect, tally in status["requests"].items():
@@ -158,100 +148,92 @@ def _rows(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row
     connections = f"{status['connections']:,} open, highest {highest:,}, {rejected:,} rejected"
     yield Row("connections", connections)
     limits = status["limits"].items()
-    shown = (f"{name.replace('_', ' ')} {_number(most)}" for name, most in limits)
+    # As the options take them: with all digits, and no zero after the point.
+    shown = (f"{name.replace('_', ' ')} {most:.15g}" for name, most in limits)
     yield Row("limits", _listed(shown))
-    yield Row("works until", _days(status["full_on"]))
+    days: dict[str, list[str]] = {}
+    for kind, day in status["full_on"].items():
+        days.setdefault(day, [day]).append(kind)
+    # A year after 9999 has a sign, and more digits.
+    in_order = sorted(days, key=lambda day: (len(day), day))
+    yield Row("works until", _listed(" ".join(days[day]) for day in in_order))
 
 
-def _worker(worker: dict[str, Any], epoch: int) -> str:
-    begin = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=epoch)
-    said = f"{worker['number']}, Snowflakes count from {begin.date()}"
-    if worker["until_in"] is None:
-        return said
-    return f"{said}, {worker['state']}, {_span(_left(worker))} left"
+def _ids(rate: float | None) -> tuple[str, float, str, str]:
+    """Return the label, the share, the colour and the text of the bar of ids."""
+    if rate is None:
+        return "ids", 0.0, GREEN, "-"
+    # Short blocks can hold no more in all.
+    share = rate / TICKS_PER_SECOND
+    said = f"{rate:,.0f} a second, {share:.1%} of 10 million"
+    return "ids", share, RED if share > 0.9 else GREEN, said
 
 
-def _bars(status: dict[str, Any], rate: float | None, size: int) -> Iterator[Row]:
-    share, said = 0.0, "-"
-    if rate is not None:
-        # Short blocks can hold no more in all.
-        share = rate / TICKS_PER_SECOND
-        said = f"{rate:,.0f} a second, {share:.1%} of 10 million"
-    yield _barred("ids", share, size, RED if share > 0.9 else GREEN, said)
-    left = status["utc"]["horizon_in"]
-    share, said = 0.0, "idle; the next request waits for a save"
+def _horizon(status: dict[str, Any]) -> tuple[str, float, str, str]:
+    """Return the label, the share, the colour and the text of the bar of the horizon."""
+    left, saves = status["utc"]["horizon_in"], status["saves"]
     if left > 0:
-        share = left / max(left, status["saves"]["reach_seconds"])
+        share = left / max(left, saves["reach_seconds"])
         said = f"{left:.1f} s until the next save is needed"
-    elif status["volatile"] or status["saves"]["failing"]:
-        said = "passed; requests wait for a save"
-    yield _barred("horizon", share, size, GREEN if share > 0.1 else YELLOW, said)
+        return "horizon", share, GREEN if share > 0.1 else YELLOW, said
+    passed = status["volatile"] or saves["failing"]
+    said = "passed; requests wait" if passed else "idle; the next request waits"
+    return "horizon", 0.0, YELLOW, f"{said} for a save"
 
 
-def _barred(label: str, share: float, size: int, colour: str, said: str) -> Row:
-    """Return a row with a bar of *size* columns that is full to *share*, and text beside it."""
-    full = round(size * min(max(share, 0.0), 1.0))
-    return Row(label, f"{'█' * full:░<{size}}  {said}", colour, indent=size + 2)
-
-
-def _utc(utc: dict[str, Any]) -> str:
-    openings = _count(utc["openings"], "opening")
-    if utc["generation"] is None:
-        return f"no generation can be opened, {openings}"
-    lanes = _count(utc["lanes_in_use"], "lane")
-    place = f"clock_seq {utc['clock_seq']}, generation {utc['generation']}"
-    return f"{place}, {lanes} in use, {openings}"
-
-
-def _steady(steady: dict[str, Any]) -> str:
-    ahead = steady["lead"] > 0.001
-    said = f"{steady['lead']:,.3f} s ahead of UTC" if ahead else "level with UTC"
-    return f"{said} (rollback {steady['rollback']}, max lead {_number(steady['max_lead'])} s)"
-
-
-def _clock(clock: dict[str, Any], utc: dict[str, Any]) -> str:
+def _sources(status: dict[str, Any]) -> Iterator[Row]:
+    """Yield the rows of what ids are made of, and of what happened to it."""
+    utc, steady, clock, leases = (status[name] for name in ("utc", "steady", "clock", "leases"))
+    said = "no generation can be opened"
+    if utc["generation"] is not None:
+        lanes = _count(utc["lanes_in_use"], "lane")
+        said = f"clock_seq {utc['clock_seq']}, generation {utc['generation']}, {lanes} in use"
+    yield Row("utc", f"{said}, {_count(utc['openings'], 'opening')}")
+    lead = steady["lead"]
+    said = f"{lead:,.3f} s ahead of UTC" if lead > 0.001 else "level with UTC"
+    options = f"rollback {steady['rollback']}, max lead {steady['max_lead']:.15g} s"
+    yield Row("steady", f"{said} ({options})")
+    said = "not synchronised"
     if clock["unknown"]:
         said = f"quality not known ({clock['unknown']})"
     elif clock["synchronised"]:
         said = f"synchronised to {clock['max_error']:.3f} s"
-    else:
-        said = "not synchronised"
     if clock["leap"]:
         said += f", {_LEAPS.get(clock['leap'], 'leap second')}"
     back, forward = (_count(utc[name], "time") for name in ("steps_back", "steps_forward"))
-    return f"{said}; set back {back}, forward {forward}"
-
-
-def _leases(leases: dict[str, Any]) -> str:
-    if not leases["page"]:
-        return "none, because there is no page; clients use blocks"
-    said = f"{leases['out']} out, {leases['granted']:,} granted, {leases['revoked']:,} revoked"
-    if leases["refused"]:
-        said += f", refused {_refused(leases['refused'])}"
-    if leases["held_for"]:
-        return f"{said}, held for {leases['held_for']:.1f} s more"
-    return f"{said}, page not passed {leases['unpassed']:,} times" if leases["unpassed"] else said
+    yield Row("clock", f"{said}; set back {back}, forward {forward}")
+    said = "none, because there is no page; clients use blocks"
+    if leases["page"]:
+        said = f"{leases['out']} out, {leases['granted']:,} granted, {leases['revoked']:,} revoked"
+        if leases["refused"]:
+            said += f", refused {_refused(leases['refused'])}"
+        if leases["held_for"]:
+            said += f", held for {leases['held_for']:.1f} s more"
+        if leases["unpassed"]:
+            said += f", page not passed {leases['unpassed']:,} times"
+    yield Row("leases", said)
+    saves, clones, fallback = status["saves"], status["clones"], status["fallback"]
+    last = ""
+    if saves["done"]:
+        took = saves["last_seconds"] * 1000
+        last = f" (last {_span(saves['last_age'])} ago, took {took:.1f} ms)"
+    yield Row("saves", f"{saves['done']:,} done{last}, {saves['failed']:,} failed")
+    if clones["noticed"]:
+        last = f"{_span(clones['last_age'])} ago, by {clones['last_by']}"
+        yield Row("clones", f"{clones['noticed']:,} noticed (last {last})")
+    if by_uid := fallback["ids"]:
+        told = f"{sum(by_uid.values()):,} ids made without the daemon"
+        last = f"told of {_span(fallback['last_age'])} ago"
+        yield Row("fallback", f"{told}, most by uid {max(by_uid, key=by_uid.__getitem__)} ({last})")
 
 
 def _refused(by_reason: dict[str, int]) -> str:
     return _listed(f"{count:,} {reason}" for reason, count in by_reason.items())
 
 
-def _days(full_on: dict[str, str]) -> str:
-    by_day = sorted(full_on.items(), key=lambda kind_day: (len(kind_day[1]), kind_day[1]))
-    return _listed(
-        " ".join([day, *(kind for kind, _ in some)])
-        for day, some in groupby(by_day, key=itemgetter(1))
-    )
-
-
 def _listed(words: Iterable[str]) -> str:
     """Return a list, which is broken only between its members."""
     return ", ".join(words).replace(" ", _BOUND).replace(f",{_BOUND}", ", ")
-
-
-def _in(colour: str, text: str) -> str:
-    return f"{colour}{text}{PLAIN}" if colour and text.strip() else text
 
 
 def _left(worker: dict[str, Any]) -> float:
@@ -267,17 +249,11 @@ def _count(number: int, name: str) -> str:
     return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
-def _number(value: float) -> str:
-    """Return a setting as its option takes it: all digits, and no zero after the point."""
-    return f"{value:.15g}"
-
-
 def _span(seconds: float) -> str:
     """Return a span of time in its two largest units."""
+    minutes, hours = int(seconds) // 60, int(seconds) // 3600
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(int(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+        return f"{minutes} min {int(seconds) % 60} s"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from http import HTTPStatus
-from itertools import islice
 from typing import Any
 
 from uuidd_client.client import Client
@@ -17,10 +17,14 @@ from uuidd_client.errors import DaemonUnavailable
 SILENCE = 10.0
 """Seconds after which a scraper that sends or reads nothing is disconnected."""
 
+UP = """\
+# HELP uuidd_up Whether the daemon answers with a status that has metrics: 1 if so, 0 if not. With\
+ 0 all other metrics are missing.
+# TYPE uuidd_up gauge
+uuidd_up"""
+"""The metric that is there without a daemon; its number follows."""
+
 METRICS = """\
-uuidd_up computed.up
-    Whether the daemon answers with a status that has metrics: 1 if so, 0 if not. With 0 all other
-    metrics are missing.
 uuidd_info computed.info.{node}.{node_source}.{version}
     Always 1. The labels name the daemon's version and node.
 uuidd_worker computed.worker.{namespace}
@@ -124,7 +128,7 @@ uuidd_refused_total requests.{dialect}.refused.{reason}
     The requests that were refused, by reason.
 uuidd_leases_refused_total leases.refused.{reason}
     The leases that were refused, by reason.
-uuidd_clock_steps_total utc.steps_{direction}
+uuidd_clock_steps_total computed.steps.{direction}
     How many times UTC was set back or forward.
 uuidd_openings_total utc.openings
     The changes to another generation of clock sequences, or to a volatile node and back.
@@ -154,7 +158,7 @@ uuidd_saves_failed_total saves.failed
 uuidd_connections_rejected_total connections_rejected
     The connections that were rejected because of a limit.
 """
-"""The name of each metric, and the way to its number in the status; below them, the HELP text.
+"""The name of each other metric, and the way to its number in the status; below, the HELP text.
 
 A name in braces is that of a label, and stands for all names there. A counter's name ends in
 ``_total``; all others are gauges.
@@ -180,26 +184,21 @@ def add_to(commands: Any) -> None:
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    try:
-        # What no host can be called, the library of sockets would refuse with a TypeError.
-        host.encode("idna")
-    except UnicodeError:
-        host = ""
-    if not (colon and host and port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+    found = re.fullmatch(r"\[?([\w.:%-]+?)\]?:([0-9]{1,5})", text, re.ASCII)
+    if not found or int(found[2]) >= 1 << 16:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not an address and a port, such as 127.0.0.1:9755 or [::1]:9755"
         )
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return found[1], int(found[2])
 
 
 def _do(given: argparse.Namespace) -> int:
     asked = client(given.socket)
-    if given.listen is None:
-        with of_our_version():
-            print(text(asked.status()), end="")
+    if given.listen is not None:
+        _serve(asked, *given.listen)
         return 0
-    _serve(asked, *given.listen)
+    with of_our_version():
+        print(text(asked.status()), end="")
     return 0
 
 
@@ -237,12 +236,11 @@ def _serve(asked: Client, host: str, port: int) -> None:
         raise CommandError(
             f"cannot listen at {host} port {port}: {error.strerror}; --listen another address"
         ) from error
-    with server:
+    with server, contextlib.suppress(KeyboardInterrupt):
         shown = f"[{host}]" if ":" in host else host
         print(f"serving http://{shown}:{server.server_port}/metrics", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            # By default this wakes up twice a second. With None it sleeps until a scraper asks.
-            server.serve_forever(poll_interval=None)  # type: ignore[arg-type]
+        # By default this wakes up twice a second. With None it sleeps until a scraper asks.
+        server.serve_forever(poll_interval=None)  # type: ignore[arg-type]
 
 
 def _scraped(asked: Client) -> str:
@@ -257,7 +255,7 @@ def _scraped(asked: Client) -> str:
         complain(error)
     except DaemonUnavailable:
         pass
-    return _text({"computed": {"up": 0}}, islice(_metrics({}), 1))
+    return f"{UP} 0\n"
 
 
 def text(status: dict[str, Any]) -> str:
@@ -265,64 +263,48 @@ def text(status: dict[str, Any]) -> str:
 
     What has no number now is left out.
     """
-    return _text({**status, "computed": _computed(status)}, _metrics(status["limits"]))
-
-
-def _text(told: dict[str, Any], entries: Iterable[tuple[str, str, str]]) -> str:
-    lines = []
-    for name, way, about in entries:
+    told = {**status, "computed": _computed(status)}
+    entries = METRICS.replace("\n    ", " ").splitlines()
+    for name in status["limits"]:
+        option = f"--max-{name.replace('_', '-')}"
+        entries.append(f"uuidd_limit_{name} limits.{name} The limit in force, set by {option}.")
+    lines = [f"{UP} 1"]
+    for entry in entries:
+        name, way, about = entry.split(" ", 2)
         samples = [*_samples(told, way.split("."), [])]
         # A metric with labels is there before its first sample.
         if samples or "{" in way:
             kind = "counter" if name.endswith("_total") else "gauge"
             lines += [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
-        for labels, number in samples:
-            braced = f"{{{','.join(labels)}}}" if labels else ""
-            lines.append(f"{name}{braced} {number}")
+        lines += [f"{name}{sample}" for sample in samples]
     return "\n".join(lines) + "\n"
-
-
-def _metrics(limits: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the way and the HELP text of each metric."""
-    for entry in METRICS.replace("\n    ", " ").splitlines():
-        name, way, about = entry.split(" ", 2)
-        yield name, way, about
-    for name in limits:
-        option = f"--max-{name.replace('_', '-')}"
-        yield f"uuidd_limit_{name}", f"limits.{name}", f"The limit in force, set by {option}."
 
 
 def _computed(status: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers that the status does not have as such, None for those that are missing."""
-    clock, worker = status["clock"], status["worker"]
+    clock, worker, utc = status["clock"], status["worker"], status["utc"]
     left = worker["until_in"]
     over = left is not None and left < 0
     # No alert is to count a number that another host may have.
     own = worker["number"] is not None and not over and worker["state"] != "fenced"
     return {
-        "up": 1,
         "info": {status["node"]: {status["node_source"]: {status["version"]: 1}}},
         "worker": {worker["namespace"] or "": worker["number"]} if own else {},
         "worker_missing": None if worker["window"] is None else over or left is None,
         "leap_second": None if clock["unknown"] else {None: 0, "delete": -1}.get(clock["leap"], 1),
+        "steps": {"back": utc["steps_back"], "forward": utc["steps_forward"]},
     }
 
 
-def _samples(found: Any, way: list[str], labels: list[str]) -> Iterator[tuple[list[str], float]]:
+def _samples(found: Any, way: list[str], labels: list[str]) -> Iterator[str]:
     """Yield the labels and the number of each sample at the end of *way*."""
-    if not way:
-        if found is not None:
-            # A text says what is wrong, and is empty if nothing is.
-            yield labels, float(bool(found) if isinstance(found, str) else found)
-    elif "{" in way[0]:
-        before, label = way[0].rstrip("}").split("{")
+    if way and way[0].startswith("{"):
         for name, inner in found.items():
-            if name.startswith(before):
-                value = _escaped(name.removeprefix(before))
-                yield from _samples(inner, way[1:], [*labels, f'{label}="{value}"'])
-    else:
+            value = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            yield from _samples(inner, way[1:], [*labels, f'{way[0][1:-1]}="{value}"'])
+    elif way:
         yield from _samples(found[way[0]], way[1:], labels)
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    elif found is not None:
+        # A text says what is wrong, and is empty if nothing is.
+        number = float(bool(found) if isinstance(found, str) else found)
+        yield f"{{{','.join(labels)}}} {number}" if labels else f" {number}"

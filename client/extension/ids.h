@@ -155,16 +155,13 @@ static inline void write_hex(char *text, uint32_t value)
 
 static inline void write_uuid(struct bits id, char *text)
 {
-    char digits[32];
-    write_hex(digits, (uint32_t)(id.high >> 32));
-    write_hex(digits + 8, (uint32_t)id.high);
-    write_hex(digits + 16, (uint32_t)(id.low >> 32));
-    write_hex(digits + 24, (uint32_t)id.low);
-    memcpy(text, digits, 8);
-    memcpy(text + 9, digits + 8, 4);
-    memcpy(text + 14, digits + 12, 4);
-    memcpy(text + 19, digits + 16, 4);
-    memcpy(text + 24, digits + 20, 12);
+    write_hex(text, (uint32_t)(id.high >> 32));
+    write_hex(text + 9, (uint32_t)id.high);
+    write_hex(text + 19, (uint32_t)(id.low >> 32));
+    write_hex(text + 28, (uint32_t)id.low);
+    /* A hyphen comes between the fourth and the fifth digit of these. */
+    memmove(text + 14, text + 13, 4);
+    memmove(text + 24, text + 23, 4);
     text[8] = text[13] = text[18] = text[23] = '-';
 }
 

@@ -10,27 +10,15 @@ import os
 import threading
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    NamedTuple,
-    NoReturn,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    cast,
-    overload,
-)
+from typing import Any, Generic, Literal, NoReturn, TypedDict, TypeVar, Unpack, overload
 from uuid import UUID
 
 from uuidd.core.ids import nodes, snowflake, versions
 from uuidd.core.ids.checks import check_bits, check_name, look_up, shown
-from uuidd.core.ids.kinds import FORMATS, KINDS, PLACES
+from uuidd.core.ids.kinds import FORMATS, KINDS, PLACES, Kind
 from uuidd.core.ids.nodes import RandomBits
 from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, TimeField
 from uuidd.core.ids.times import Time, text, tick_of
-from uuidd.core.ids.versions import CLOCK_SEQ_BITS
 from uuidd_client.life import current
 from uuidd_client.system import random_bits
 
@@ -111,7 +99,15 @@ def at_time(kind: str, time: Time, **fields: Unpack[IdFields]) -> UUID | str | i
     """
     _check_fields(fields, IdFields)
     made = Template(kind, random_bits, **fields)
-    return _TYPES[kind].of_int(made.at(tick_of(time, made.time)))
+    id: UUID | str | int = _maker(made.form)(made.at(tick_of(time, made.time)))
+    return id
+
+
+def _maker(form: Kind) -> Callable[[int], Any]:
+    """Return what makes an id of its bits, in the type that programs have it in."""
+    if form.forms[0] == "uuid":
+        return lambda bits: UUID(int=bits)
+    return form.to_text if form.forms[0] == "text" else int
 
 
 def _check_fields(given: Collection[str], known: type[Fields]) -> None:
@@ -132,54 +128,49 @@ class Template:
 
     def __init__(self, kind: str, random: RandomBits, **fields: Unpack[IdFields]) -> None:
         self.time = field_of(kind, fields.get("epoch", snowflake.TWITTER_EPOCH))
-        self._form = form = TIMED_FORMATS[kind]
+        self.form = form = TIMED_FORMATS[kind]
         self._random = random
-        halves = ("datacenter",) if "worker" in form.sizes else ()
-        own = (*form.sizes, *halves)
+        own = {*form.sizes, *(("datacenter",) if "worker" in form.sizes else ())}
         self.accepted = [each for each in IdFields.__annotations__ if each in own]
         """The fields that the kind has besides its time."""
         for name, value in fields.items():
             if value is not None and name not in (*self.accepted, "epoch"):
                 has = f"only {', '.join(self.accepted)}" if self.accepted else "only its time"
                 raise ValueError(f"{name} is {shown(value)}; a {kind} has no {name}, {has}")
-        fixed = form.bounds(0)[0]
+        values: dict[str, int] = {}
         if "clock_seq" in own:
             given = fields.get("clock_seq")
-            drawn = random(CLOCK_SEQ_BITS) if given is None else given
-            fixed |= form.put("clock_seq", check_bits("clock_seq", drawn, CLOCK_SEQ_BITS))
+            values["clock_seq"] = random(form.sizes["clock_seq"]) if given is None else given
         if "node" in own:
             node = fields.get("node")
-            drawn = nodes.random_node(random) if node is None else nodes.node(node)
-            fixed |= form.put("node", drawn)
+            values["node"] = nodes.random_node(random) if node is None else nodes.node(node)
         if "worker" in own:
-            fixed |= form.put("worker", _worker(fields.get("datacenter"), fields.get("worker")))
+            datacenter, worker = fields.get("datacenter"), fields.get("worker")
+            if worker is None:
+                raise ValueError(
+                    "worker is missing; a snowflake needs a worker, 0 to 1023, or a datacenter and"
+                    " a worker, 0 to 31 each"
+                )
+            if datacenter is not None:
+                worker = snowflake.worker_from_halves(datacenter, worker)
+            values["worker"] = worker
         sequence = fields.get("sequence")
         if sequence is not None:
-            size = form.sizes["sequence"]
-            fixed |= form.put("sequence", check_bits("sequence", sequence, size))
-        self._fixed = fixed
+            values["sequence"] = sequence
         self._tail = form.tail if sequence is None else ""
+        self._fixed = form.bounds(0)[0]
+        for name, bits in values.items():
+            self._fixed |= form.put(name, check_bits(name, bits, form.sizes[name]))
 
     def at(self, tick: int) -> int:
         """Return the bits of the id at a tick. Raises ValueError for a tick out of the range."""
-        form, time = self._form, self.time
+        form, time = self.form, self.time
         made = self._fixed | form.put("timestamp", time.raw(tick))
         if not self._tail:
             return made
         free = form.sizes[form.tail] - form.rest
         rest = (tick - time.epoch) % time.unit * form.slots // time.unit
         return made | form.put(form.tail, rest << free | (self._random(free) if free else 0))
-
-
-def _worker(datacenter: int | None, worker: int | None) -> int:
-    if worker is None:
-        raise ValueError(
-            "worker is missing; a snowflake needs a worker, 0 to 1023, or a datacenter and a"
-            " worker, 0 to 31 each"
-        )
-    if datacenter is None:
-        return check_bits("worker", worker, snowflake.WORKER_BITS)
-    return snowflake.worker_from_halves(datacenter, worker)
 
 
 class Used:
@@ -195,8 +186,7 @@ class Used:
 
     def free(self, place: int) -> int:
         """Return the first free place at or past *place*."""
-        later = self.later
-        found = place
+        later, found = self.later, place
         while found in later:
             found = later[found]
         while place != found:
@@ -256,7 +246,7 @@ class Backfill(Generic[Id]):
         self._places = PLACES[kind].places
         self._tick_of = snowflake.tick_of_place if kind == "snowflake" else lambda place: place
         self._used = Used()
-        self._of_int: Callable[[int], Id] = cast("Any", _TYPES[kind].of_int)
+        self._of_int: Callable[[int], Id] = _maker(self._template.form)
         self._lock = threading.RLock()
         self._busy = False
 
@@ -283,13 +273,12 @@ class Backfill(Generic[Id]):
                 )
             self._busy = True
             try:
-                made = self._made(time)
+                made = self._of_int(self._made(time))
             finally:
                 self._busy = False
-        result = self._of_int(made)
         # Again, because a signal handler may have forked in the meantime.
         self._check_process()
-        return result
+        return made
 
     def _check_process(self) -> None:
         if self._life.over:
@@ -321,13 +310,11 @@ class Backfill(Generic[Id]):
 
     def _full(self, tick: int, unit: str, places: int) -> str:
         other = [*self._template.accepted, "Backfill, whose random bits differ"][0]
-        ways = [f"another {other}"]
-        if unit != "s":
-            ways.insert(0, "a coarser unit")
+        coarser = "a coarser unit or " if unit != "s" else ""
         begin = text(tick, UNITS[unit])
         return (
             f"time is {text(tick)}; all {places} places of the {unit} {begin} are taken: use"
-            f" {' or '.join(ways)}"
+            f" {coarser}another {other}"
         )
 
 
@@ -374,14 +361,13 @@ def bounds(
         if last < first:
             raise ValueError(f"until is {until}, which is before time, {time}")
     ticks = UNITS[unit_of(unit, field)]
-    begin, _ = whole(first, ticks, field)
-    _, end = whole(last, ticks, field)
-    form, of_int = SORTED_FORMATS[kind], _TYPES[kind].of_int
-    low, _ = form.bounds(field.raw(begin))
-    _, high = form.bounds(field.raw(end - 1))
+    begin, end = whole(first, ticks, field)[0], whole(last, ticks, field)[1]
+    form = SORTED_FORMATS[kind]
+    low, high = form.bounds(field.raw(begin))[0], form.bounds(field.raw(end - 1))[1]
     if kind == "cassandra":
         low, high = low ^ _SIGNS, high ^ _SIGNS
-    return of_int(low), of_int(high)
+    made = _maker(form)
+    return made(low), made(high)
 
 
 def sort_key(kind: str, id: UUID | str | int) -> bytes:
@@ -393,10 +379,11 @@ def sort_key(kind: str, id: UUID | str | int) -> bytes:
     Raises ValueError for an unknown kind and for an id that is not of *kind*; TypeError for an id
     that is not of the kind's type.
     """
-    expected, form = look_up("kind", kind, _TYPES), SORTED_FORMATS[kind]
-    if not isinstance(id, expected.type) or isinstance(id, bool):
-        raise TypeError(f"id is {shown(id)}; a {kind} must be a {expected.type.__name__}")
-    value = expected.to_int(id)
+    form = look_up("kind", kind, SORTED_FORMATS)
+    expected = {"uuid": UUID, "text": str, "int": int}[form.forms[0]]
+    if not isinstance(id, expected) or isinstance(id, bool):
+        raise TypeError(f"id is {shown(id)}; a {kind} must be a {expected.__name__}")
+    value = form.from_text(id) if isinstance(id, str) else int(id)
     form.unpack(value)
     if kind in ("v1", "cassandra"):
         value = versions.v1_to_v6(value)
@@ -428,10 +415,8 @@ def field_of(kind: str, epoch: int = snowflake.TWITTER_EPOCH) -> TimeField:
     whose epoch is fixed; TypeError for an epoch that is not an int.
     """
     time = look_up("kind", kind, TIMED_FORMATS).time
-    if type(epoch) is not int:
-        raise TypeError(f"epoch is {shown(epoch)}; it must be an int, in Unix milliseconds")
+    check_bits("epoch", epoch, snowflake.EPOCH_BITS)
     if kind == "snowflake":
-        check_bits("epoch", epoch, snowflake.EPOCH_BITS)
         return snowflake.time_field(epoch)
     if epoch != snowflake.TWITTER_EPOCH:
         raise ValueError(f"epoch is {shown(epoch)}; only a snowflake has one, a {kind} has not")
@@ -464,21 +449,3 @@ def whole(tick: int, ticks: int, field: TimeField) -> tuple[int, int]:
 
 _SIGNS = 0x00808080_80808080
 """The highest bit of each byte after a UUID's variant: Cassandra compares these bytes as signed."""
-
-
-class _Type(NamedTuple):
-    """The type of a kind's ids, and how they are made of the id's bits, and the reverse."""
-
-    type: type
-    of_int: Callable[[int], UUID | str | int]
-    to_int: Callable[[Any], int]
-
-
-_TYPES = {
-    kind: {
-        "uuid": _Type(UUID, lambda bits: UUID(int=bits), lambda id: id.int),
-        "text": _Type(str, form.to_text, form.from_text),
-        "int": _Type(int, int, int),
-    }[form.forms[0]]
-    for kind, form in SORTED_FORMATS.items()
-}

@@ -154,8 +154,7 @@ class Template:
             if datacenter is not None:
                 worker = snowflake.worker_from_halves(datacenter, worker)
             values["worker"] = worker
-        sequence = fields.get("sequence")
-        if sequence is not None:
+        if (sequence := fields.get("sequence")) is not None:
             values["sequence"] = sequence
         self._tail = form.tail if sequence is None else ""
         self._fixed = form.bounds(0)[0]
@@ -226,19 +225,14 @@ class Backfill(Generic[Id]):
     def __init__(self: Backfill[int], kind: Ints, **fields: Unpack[UnitFields]) -> None: ...
     @overload
     def __init__(self: Backfill[Any], kind: str, **fields: Unpack[UnitFields]) -> None: ...
-    def __init__(
-        self,
-        kind: str,
-        *,
-        unit: str | None = None,
-        _random: RandomBits = random_bits,
-        **fields: Unpack[Fields],
-    ) -> None:
+    def __init__(self, kind: str, **given: Unpack[UnitFields]) -> None:
         # First, because a fork's child would share what is drawn at random here.
         self._life = current()
+        unit, random = given.pop("unit", None), given.pop("_random", random_bits)
+        fields: Fields = given
         # With a sequence of the caller's, all ids of a time would be the same.
         _check_fields(fields, Fields)
-        self._template = Template(kind, _random, **fields)
+        self._template = Template(kind, random, **fields)
         self._time = self._template.time
         self._unit = unit_of(unit, self._time)
         self._unit_at = "us" if unit is None and self._time.unit == 1 else self._unit

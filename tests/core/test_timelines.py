@@ -48,10 +48,15 @@ def test_a_steady_that_is_a_second_ahead_is_far(lead: int, far: bool) -> None:
     assert [*state.marks.values()] == [NOW + REACH]
 
 
+@pytest.mark.parametrize("failed", [False, True])
 @pytest.mark.parametrize("take", [Host.take_utc, Host.steady_ticks])
-def test_nothing_is_given_out_before_the_save_has_completed(take: Callable[..., object]) -> None:
+def test_nothing_is_given_out_before_the_save_has_completed(
+    take: Callable[..., object], failed: bool
+) -> None:
     host = Host(saved=False)
-    host.begun()
+    state = host.begun()
+    if failed:
+        host.ended(state, completed=False)
     with pytest.raises(NeedsSave):
         take(host, 1)
 

@@ -63,6 +63,8 @@ def main(words: Sequence[str] | None = None) -> int:
     elif given.lost:
         done = lost(given.lost)
     elif given.path:
+        # So that "head", which needs no more, ends this without a traceback.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         done = needed(given.path)
     else:
         mutations = _sample(given.sample, given.seed)

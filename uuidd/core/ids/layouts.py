@@ -31,43 +31,17 @@ from uuidd.core.typed import Any
 RandomBytes = Callable[[int], bytes]
 """Returns that number of random bytes."""
 
+Digits = tuple[tuple[bytes | range, int], ...]
+"""Digits that hold a tick: of each its values, and how many ticks in a row have the same one."""
+
 Draw = Callable[[int, int, Origin, RandomBytes], Any]
 """Returns the ids of *count* places from *first*, all in one run."""
-
-
-def _digit_bits(free: int) -> int:
-    """Return the bits of a character, of which three hold a tick in its millisecond, 14 bits."""
-    return (14 + free) // 3
 
 
 @lru_cache(maxsize=17)
 def run_bytes(stamp: int) -> tuple[bytes, bytes]:
     """Return both bytes of the low 12 bits of a run's ticks, with *stamp* set in the high one."""
     return _each(range(stamp, stamp + 16), 256, RUN), _each(range(256), 1, RUN)
-
-
-@lru_cache(maxsize=1)
-def v7_ticks() -> tuple[bytes, bytes, bytes]:
-    """Return bytes 6, 7 and 8 of a v7 for each tick of a millisecond; 4 bits of byte 8 are 0."""
-    return (
-        _each(range(0x70, 0x80), 1 << 10, TICKS_PER_MS),
-        _each(range(256), 1 << 2, TICKS_PER_MS),
-        _each((0x80, 0x90, 0xA0, 0xB0), 1, TICKS_PER_MS),
-    )
-
-
-@lru_cache(maxsize=2)
-def tick_characters(alphabet: str, free: int) -> tuple[bytes, bytes, bytes]:
-    """Return three characters for each tick of a millisecond; *free* bits of the third are 0.
-
-    In place of the third character is its value, because a part of the lane is to be added.
-    """
-    characters, width = alphabet.encode(), _digit_bits(free)
-    return (
-        _each(characters, 1 << 2 * width - free, TICKS_PER_MS),
-        _each(characters, 1 << width - free, TICKS_PER_MS),
-        _each(range(0, 1 << width, 1 << free), 1, TICKS_PER_MS),
-    )
 
 
 def _each(values: Iterable[int], times: int, size: int) -> bytes:
@@ -107,18 +81,6 @@ def lane_bytes(lane: int | None, free: int, width: int = 8) -> tuple[bytes, ...]
     return tuple(masked(mask >> shift & full, stamp >> shift & full) for shift in shifts)
 
 
-@lru_cache(maxsize=8)
-def free_characters(alphabet: str, lane: int | None, free: int, count: int) -> tuple[bytes, ...]:
-    """Return a table for each of the last *count* characters of a text, which begin with *lane*.
-
-    Only *free* bits of the first are the lane's, so its table gives no character but its value.
-    """
-    width = _digit_bits(free)
-    first, *rest = lane_bytes(lane, free, width)
-    tables = first, *(table.translate(letters(alphabet)) for table in rest)
-    return tables + (letters(alphabet),) * (count - len(tables))
-
-
 def gregorian(kind: str, first: int, count: int, origin: Origin, _: RandomBytes) -> bytearray:
     """Return the v1 or v6 UUIDs of ``first .. first + count``, 16 bytes each."""
     id = versions.gregorian(kind, first, origin.clock_seq, origin.node)
@@ -141,36 +103,67 @@ def v4(_first: int, count: int, _origin: Origin, random: RandomBytes) -> bytearr
     return packed
 
 
-def v7(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
-    """Return the v7 UUIDs of ``first .. first + count``, 16 bytes each."""
-    ms, rest = TIMES["v7"].raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
-    packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
-    high, low, mixed = v7_ticks()
-    packed[6::16] = high[rest : rest + count]
-    packed[7::16] = low[rest : rest + count]
-    tail = random(8 * count)
-    begin, end = lane_bytes(origin.lane, 4)
-    packed[8::16] = _or(mixed[rest : rest + count], tail[:count].translate(begin))
-    packed[9::16] = tail[count : 2 * count].translate(end)
-    for place in range(2, 8):
-        packed[8 + place :: 16] = tail[place * count : (place + 1) * count]
-    return packed
+def _with_ticks(kind: str, free: int, digits: Digits, alphabet: str = "") -> Draw:
+    """Return what makes the ids of *kind*: bytes, or texts in *alphabet*.
+
+    After the millisecond come *digits*, which hold the 14 bits of the tick. The lane begins in the
+    lowest *free* bits of the last one. A digit is a byte, or a character.
+    """
+    time, width = TIMES[kind], _digit_bits(free) if alphabet else 8
+    at = -(-time.bits // width)
+    # Each text is a line.
+    size = KINDS[kind].width + 1 if alphabet else KINDS[kind].size
+    mixed_at, line = at + len(digits) - 1, b"\n" * bool(alphabet)
+    left = size - len(line) - mixed_at
+
+    @lru_cache(maxsize=1)
+    def ticks() -> list[bytes]:
+        """Return each of the digits for each tick of a millisecond."""
+        return [_each(values, times, TICKS_PER_MS) for values, times in digits]
+
+    @lru_cache(maxsize=16)
+    def tables(lane: int | None) -> list[bytes | None]:
+        """Return a table for each digit after those, of which the first is the last of them."""
+        mixed, *laned = lane_bytes(lane, free, width)
+        plain = letters(alphabet) if alphabet else None
+        rest = [table.translate(plain) for table in laned]
+        return [mixed, *rest, *[plain] * (left - 1 - len(rest))]
+
+    def draw(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray | list[str]:
+        ms, rest = time.raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
+        head = encode(ms, alphabet, at).encode() if alphabet else ms.to_bytes(at, "big")
+        made = bytearray((head + bytes(size - at - len(line)) + line) * count)
+        *whole, last = ticks()
+        begin, *others = tables(origin.lane)
+        drawn, end, place = random(left * count), rest + count, at
+        for column in whole:
+            made[place::size] = column[rest:end]
+            place += 1
+        mixed = _or(last[rest:end], drawn[:count].translate(begin))
+        made[place::size] = mixed.translate(letters(alphabet)) if alphabet else mixed
+        used = count
+        for table in others:
+            place += 1
+            part = drawn[used : used + count]
+            made[place::size] = part.translate(table) if table else part
+            used += count
+        return uuids.lines(made) if alphabet else made
+
+    return draw
 
 
-def ulids(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
-    """Return the ULIDs of ``first .. first + count``, 16 bytes each."""
-    ms, rest = TIMES["ulid"].raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
-    packed = bytearray((ms.to_bytes(6, "big") + bytes(10)) * count)
-    # The tick within the millisecond in the high 14 of 16 bits.
-    ticks = _big_endian(array("H", range(rest << 2, rest + count << 2, 4)))
-    packed[6::16] = ticks[::2]
-    tail = random(9 * count)
-    begin, end = lane_bytes(origin.lane, 2)
-    packed[7::16] = _or(ticks[1::2], tail[:count].translate(begin))
-    packed[8::16] = tail[count : 2 * count].translate(end)
-    for place in range(2, 9):
-        packed[7 + place :: 16] = tail[place * count : (place + 1) * count]
-    return packed
+def _digit_bits(free: int) -> int:
+    """Return the bits of a character, of which three hold a tick in its millisecond, 14 bits."""
+    return (14 + free) // 3
+
+
+def _texts_with_ticks(kind: str, free: int) -> Draw:
+    """Return what makes texts of which three characters hold the tick and *free* bits of a lane."""
+    alphabet, width = KINDS[kind].digits, _digit_bits(free)
+    characters, last = alphabet.encode(), range(0, 1 << width, 1 << free)
+    # In place of the last character is its value, because a part of the lane is to be added.
+    digits = (characters, 1 << 2 * width - free), (characters, 1 << width - free), (last, 1)
+    return _with_ticks(kind, free, digits, alphabet)
 
 
 def ksuids(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray:
@@ -196,34 +189,6 @@ def as_ints(packed: bytearray, width: int) -> list[int]:
     """Return as ints the ids in *packed*, of *width* bytes each."""
     # int.from_bytes reads the highest byte first by default.
     return list(starmap(int.from_bytes, iter_unpack(f"{width}s", packed)))
-
-
-def _tick_texts(kind: str, free: int) -> Draw:
-    """Return what makes the texts of ULIDs or of Push IDs.
-
-    After the millisecond, three characters hold the 14 bits of the tick and *free* bits of the
-    lane.
-    """
-    alphabet, width, time = KINDS[kind].digits, KINDS[kind].width, TIMES[kind]
-    at, line = -(-time.bits // _digit_bits(free)), width + 1
-    blank, left = "-" * (width - at) + "\n", width - at - 2
-
-    def texts(first: int, count: int, origin: Origin, random: RandomBytes) -> list[str]:
-        ms, rest = time.raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
-        tables = free_characters(alphabet, origin.lane, free, left)
-        laid_out = bytearray((encode(ms, alphabet, at) + blank).encode() * count)
-        high, middle, last = (part[rest : rest + count] for part in tick_characters(alphabet, free))
-        drawn = random(left * count)
-        laid_out[at::line] = high
-        laid_out[at + 1 :: line] = middle
-        mixed = _or(last, drawn[:count].translate(tables[0]))
-        laid_out[at + 2 :: line] = mixed.translate(letters(alphabet))
-        for place in range(1, left):
-            part = drawn[place * count : (place + 1) * count]
-            laid_out[at + 2 + place :: line] = part.translate(tables[place])
-        return uuids.lines(laid_out)
-
-    return texts
 
 
 def _or(one: bytes | bytearray, other: bytes | bytearray) -> bytes:
@@ -302,11 +267,18 @@ LAYOUTS: Mapping[str, Mapping[str, Draw]] = {
     "v1": _gregorian_forms("v1", 1 << 96),
     "v4": _uuid_forms(v4),
     "v6": _gregorian_forms("v6", 1 << 64),
-    "v7": _uuid_forms(v7),
+    "v7": _uuid_forms(
+        _with_ticks(
+            "v7", 4, ((range(0x70, 0x80), 1 << 10), (range(256), 4), (range(0x80, 0xC0, 16), 1))
+        )
+    ),
     "snowflake": _forms(_snowflakes, lambda values: map(str, values), 8),
     "flake": _forms(_flakes, _flake_texts, 16),
-    "ulid": {**_uuid_forms(ulids), "text": _tick_texts("ulid", 1)},
+    "ulid": {
+        **_uuid_forms(_with_ticks("ulid", 2, ((range(256), 1 << 6), (range(0, 256, 4), 1)))),
+        "text": _texts_with_ticks("ulid", 1),
+    },
     "ksuid": {"text": _ksuid_texts, "bytes": ksuids},
-    "push_id": {"text": _tick_texts("push_id", 4)},
+    "push_id": {"text": _texts_with_ticks("push_id", 4)},
 }
 """What draws each form of each kind in ``kinds.KINDS``: the bytes in one piece, UUIDs as ints."""

@@ -17,7 +17,6 @@ from uuidd.core.ids.ticks import (
     TICKS_PER_SECOND,
     UNIX_EPOCH,
     TimeField,
-    milliseconds,
     unix_field,
 )
 from uuidd.core.ids.times import day, text, tick_of
@@ -93,13 +92,6 @@ def test_a_time_outside_the_field_is_refused(field: TimeField) -> None:
         with pytest.raises(ValueError, match=message.replace("+", r"\+")):
             tick_of(time, field)
     assert field.epoch <= tick_of(last, field) < field.end
-
-
-@given(st.integers(0, (1 << 60) - 1))
-def test_milliseconds_and_their_tick_make_up_the_tick(tick: int) -> None:
-    ms, rest = milliseconds(tick)
-    assert 0 <= rest < TICKS_PER_MS
-    assert UNIX_EPOCH + ms * TICKS_PER_MS + rest == tick
 
 
 @given(st.datetimes(datetime(1582, 10, 15), datetime(5236, 3, 31), timezones=st.just(UTC)))

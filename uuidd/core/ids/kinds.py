@@ -17,8 +17,6 @@ MARKS = ("version", "variant")
 """The fields that are the same in all UUIDs of a kind."""
 
 _UUID = ("uuid", "text", "bytes")
-_IN_RUNS = in_runs(RUN, random=False)
-_IN_MS = in_runs(TICKS_PER_MS, random=True)
 
 
 class Kind:
@@ -27,10 +25,9 @@ class Kind:
     Its *timeline* is ``utc``, ``steady``, or empty for ids without a time. ``snowflake`` is that
     part of ``steady`` for which the host has a worker number.
 
-    *forms* are the forms in which its ids can be made; the first is the default. *places* are those
-    on which its ids sit. Errors call an id *called*. *layout* lists its pieces, the highest first:
-    ``random[73:62]`` are the bits 73 to 62 of the field *random*. If a kind has a *time*, its field
-    *timestamp* counts it.
+    *forms* are the forms in which its ids can be made; the first is the default. *layout* lists the
+    pieces of an id, the highest first: ``random[73:62]`` are the bits 73 to 62 of the field
+    *random*. If a kind has a *time*, its field *timestamp* counts it. Errors call an id *called*.
 
     The last field of an id that we make, its *tail*, begins with the number of its place in *rest*
     bits. Random bits follow, of which the first 8 may be the lane. A unit of time has so many
@@ -43,7 +40,6 @@ class Kind:
         kind: str,
         timeline: str = "",
         forms: tuple[str, ...] = (),
-        places: Places = _IN_RUNS,
         layout: str = "",
         time: TimeField | None = None,
         called: str = "a UUID",
@@ -52,7 +48,7 @@ class Kind:
         digits: str = "",
         width: int = 0,
     ) -> None:
-        self.kind, self.timeline, self.forms, self.places = kind, timeline, forms, places
+        self.kind, self.timeline, self.forms = kind, timeline, forms
         self.time, self.called = time, called
         self.rest, self.digits, self.width = rest, digits, width
         self.sizes: dict[str, int] = {}
@@ -67,6 +63,10 @@ class Kind:
         self.tail = pieces[-1][0] if rest else ""
         self.slots = snowflake.SLOTS if timeline == "snowflake" else time.unit if time else 0
         self.version = int(kind[1:]) if "version" in self.sizes else 0
+        run = time.unit if time and timeline == "steady" else RUN
+        is_random = not {"random", "payload"}.isdisjoint(self.sizes)
+        self.places = SLOTS if timeline == "snowflake" else in_runs(run, random=is_random)
+        """The places on which its ids sit."""
         self._marks = self.version and uuids.stamp(0, self.version)
 
     @property
@@ -163,24 +163,15 @@ _MADE = (
         "v1",
         "utc",
         _UUID,
-        _IN_RUNS,
         "timestamp[31:0] timestamp[47:32] version[3:0] timestamp[59:48]"
         " variant[1:0] clock_seq[13:0] node[47:0]",
         TimeField("v1", 1, 0, TICK_BITS),
     ),
-    Kind(
-        "v4",
-        "",
-        _UUID,
-        in_runs(RUN, random=True),
-        "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]",
-        None,
-    ),
+    Kind("v4", "", _UUID, "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]"),
     Kind(
         "v6",
         "utc",
         _UUID,
-        _IN_RUNS,
         "timestamp[59:28] timestamp[27:12] version[3:0] timestamp[11:0]"
         " variant[1:0] clock_seq[13:0] node[47:0]",
         TimeField("v6", 1, 0, TICK_BITS),
@@ -190,7 +181,6 @@ _MADE = (
         "v7",
         "steady",
         _UUID,
-        _IN_MS,
         "timestamp[47:0] version[3:0] random[73:62] variant[1:0] random[61:0]",
         unix_field("v7", TICKS_PER_MS, 48),
         rest=14,
@@ -200,7 +190,6 @@ _MADE = (
         "snowflake",
         "snowflake",
         ("int", "text", "bytes"),
-        SLOTS,
         "timestamp[40:0] worker[9:0] sequence[11:0]",
         snowflake.time_field(),
         "a Snowflake",
@@ -213,7 +202,6 @@ _MADE = (
         "flake",
         "steady",
         ("text", "int", "bytes"),
-        in_runs(TICKS_PER_MS, random=False),
         "timestamp[63:0] node[47:0] sequence[15:0]",
         unix_field("flake", TICKS_PER_MS, 64),
         "a Flake",
@@ -225,7 +213,6 @@ _MADE = (
         "ulid",
         "steady",
         ("text", "uuid", "bytes"),
-        _IN_MS,
         "timestamp[47:0] random[79:0]",
         unix_field("ulid", TICKS_PER_MS, 48),
         "a ULID",
@@ -238,7 +225,6 @@ _MADE = (
         "ksuid",
         "steady",
         ("text", "bytes"),
-        in_runs(TICKS_PER_SECOND, random=True),
         "timestamp[31:0] payload[127:0]",
         unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=1_400_000_000_000),
         "a KSUID",
@@ -251,7 +237,6 @@ _MADE = (
         "push_id",
         "steady",
         ("text",),
-        _IN_MS,
         "timestamp[47:0] random[71:0]",
         unix_field("push_id", TICKS_PER_MS, 48),
         "a Push ID",

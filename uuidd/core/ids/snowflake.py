@@ -14,7 +14,7 @@ one per millisecond do not all have sequence 0.
 from __future__ import annotations
 
 from uuidd.core.ids.checks import check_bits, shown
-from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, milliseconds, unix_field
+from uuidd.core.ids.ticks import TICKS_PER_MS, UNIX_EPOCH, TimeField, unix_field
 
 TWITTER_EPOCH = 1_288_834_974_657
 """2010-11-04T01:42:54.657Z, in Unix milliseconds."""
@@ -48,7 +48,7 @@ def place_from(tick: int) -> int:
 
     A *place* is a slot counted from the Unix epoch: milliseconds * 4096 + slot.
     """
-    ms, rest = milliseconds(tick)
+    ms, rest = divmod(tick - UNIX_EPOCH, TICKS_PER_MS)
     # A slot on tick ceil(s * 10000 / 4096) is at or past rest if s > (rest - 1) * 4096 / 10000.
     return (ms << SEQUENCE_BITS) + (rest - 1) * SLOTS // TICKS_PER_MS + 1
 

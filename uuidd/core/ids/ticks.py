@@ -66,8 +66,3 @@ def unix_field(kind: str, unit: int, bits: int, *, epoch_ms: int = 0) -> TimeFie
     if type(epoch_ms) is not int:
         raise TypeError(f"epoch is {shown(epoch_ms)}; it must be an int")
     return TimeField(kind, unit, UNIX_EPOCH + epoch_ms * TICKS_PER_MS, bits)
-
-
-def milliseconds(tick: int) -> tuple[int, int]:
-    """Return the Unix milliseconds of a tick, and its place in that millisecond, 0 to 9999."""
-    return divmod(tick - UNIX_EPOCH, TICKS_PER_MS)

@@ -126,29 +126,19 @@ def pack_block(block: Block | SteadyBlock, page_epoch: int = 0) -> dict[str, Any
     only. A block of utc has ``clock_seq``. One of steady has ``worker``, an int or nil, and
     ``epoch``, in Unix milliseconds. A block that was given after a clone has ``page_epoch``.
     """
+    unix_ms, tick_in_ms = divmod(block.first - UNIX_EPOCH, TICKS_PER_MS)
+    result: dict[str, Any] = {
+        "first": block.first,
+        "unix_ms": unix_ms,
+        "tick_in_ms": tick_in_ms,
+        "count": block.count,
+        "node": block.node.to_bytes(6, "big"),
+    }
     if isinstance(block, Block):
-        first, count, clock_seq, node = block
-        unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
-        result: dict[str, Any] = {
-            "first": first,
-            "unix_ms": unix_ms,
-            "tick_in_ms": tick_in_ms,
-            "count": count,
-            "node": node.to_bytes(6, "big"),
-            "clock_seq": clock_seq,
-        }
+        result["clock_seq"] = block.clock_seq
     else:
-        first, count, node, worker, epoch = block
-        unix_ms, tick_in_ms = divmod(first - UNIX_EPOCH, TICKS_PER_MS)
-        result = {
-            "first": first,
-            "unix_ms": unix_ms,
-            "tick_in_ms": tick_in_ms,
-            "count": count,
-            "node": node.to_bytes(6, "big"),
-            "worker": worker,
-            "epoch": epoch,
-        }
+        result["worker"] = block.worker
+        result["epoch"] = block.epoch
     if page_epoch:
         result["page_epoch"] = page_epoch
     return result

@@ -71,7 +71,7 @@ def unpack_requests(data: bytes, *, limit: int) -> Iterable[tuple[Request, int]]
     size = len(data)
     if size > limit:
         raise _too_long(data, limit)
-    return ((_request(value), size),)
+    return ((_request(value, data), size),)
 
 
 def pack_response(msgid: int, result: Any) -> bytes:
@@ -150,10 +150,8 @@ def _is_part(data: bytes) -> bool:
     unpacker.feed(data)
     try:
         unpacker.unpack()
-    except msgpack.OutOfData:
-        return True
-    except (ValueError, msgpack.UnpackException):
-        pass
+    except (ValueError, msgpack.UnpackException) as error:
+        return isinstance(error, msgpack.OutOfData)
     return False
 
 
@@ -175,22 +173,18 @@ def _one_by_one(data: bytes, limit: int) -> Iterator[tuple[Request, int]]:
                 raise _too_long(data[end:], limit) from None
             return
         except (ValueError, msgpack.UnpackException) as error:
-            raise MalformedError(_cause(error), _msgid(data[end:])) from error
+            deep = isinstance(error, msgpack.StackError)
+            why = "nested too deep" if deep else str(error) or "not MessagePack"
+            raise MalformedError(f"cannot be read: {why}", _msgid(data[end:])) from error
         begin, end = end, unpacker.tell()
         if end - begin > limit:
             raise _too_long(data[begin:end], limit)
-        yield _request(value), end
+        yield _request(value, data[begin:end]), end
 
 
 def _too_long(data: bytes, limit: int) -> MalformedError:
     problem = f"a request of {len(data)} bytes or more; at most {limit} are read"
     return MalformedError(problem, _msgid(data))
-
-
-def _cause(error: Exception) -> str:
-    if isinstance(error, msgpack.StackError):
-        return "cannot be read: nested too deep"
-    return f"cannot be read: {str(error) or 'not MessagePack'}"
 
 
 def _msgid(data: bytes) -> int | None:
@@ -202,29 +196,21 @@ def _msgid(data: bytes) -> int | None:
         kind, msgid = unpacker.unpack(), unpacker.unpack()
     except (ValueError, msgpack.UnpackException):
         return None
-    return _known(kind, msgid)
-
-
-def _known(kind: Any, msgid: Any) -> int | None:
     return msgid if kind == REQUEST and type(kind) is type(msgid) is int else None
 
 
-def _request(value: Any) -> Request:
+def _request(value: Any, data: bytes) -> Request:
+    """Return the message *value*, which was unpacked from *data*."""
     # By type, because True and False equal 1 and 0. A pattern takes twice as long.
-    if type(value) is not list or not value or type(value[0]) is not int:
-        raise MalformedError("not a MessagePack-RPC message")
-    kind, size = value[0], len(value)
-    if size == 4 and kind == REQUEST:
-        _, msgid, method, params = value
-        if type(msgid) is int:
-            return Request(msgid, method, params)
-    if kind == NOTIFICATION and size == 3:
-        return Request(None, value[1], value[2])
-    if kind == RESPONSE and size == 4:
-        return Request(None, None, None)
-    raise MalformedError(
-        "not a MessagePack-RPC message", _known(kind, value[1] if size > 1 else None)
-    )
+    if type(value) is list and value and type(value[0]) is int:
+        kind, size = value[0], len(value)
+        if size == 4 and kind == REQUEST and type(value[1]) is int:
+            return Request(value[1], value[2], value[3])
+        if size == 3 and kind == NOTIFICATION:
+            return Request(None, value[1], value[2])
+        if size == 4 and kind == RESPONSE:
+            return Request(None, None, None)
+    raise MalformedError("not a MessagePack-RPC message", _msgid(data))
 
 
 def _emptied(items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

@@ -205,13 +205,7 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
     add("-k", "--kill", action="store_true", help="end the running daemon")
     add("-r", "--random", action="store_true", help="ask the running daemon for a random UUID")
     add("-t", "--time", action="store_true", help="ask the running daemon for a time-based UUID")
-    add(
-        "-n",
-        "--uuids",
-        type=whole(0),
-        metavar="NUM",
-        help="with -r or -t: ask for NUM UUIDs",
-    )
+    add("-n", "--uuids", type=whole(0), metavar="NUM", help="with -r or -t: ask for NUM UUIDs")
     add("-P", "--no-pid", action="store_true", help="do not create a pid file")
     add("-F", "--no-fork", action="store_true", help="stay in the foreground")
     add(

@@ -23,8 +23,7 @@ COMMAND = "workers"
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this command's options."""
     made = Parser(
-        prog=f"uuidd {COMMAND}",
-        description="Make, show and change the worker numbers of a fleet.",
+        prog=f"uuidd {COMMAND}", description="Make, show and change the worker numbers of a fleet."
     )
     commands = made.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True

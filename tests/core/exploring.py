@@ -146,8 +146,7 @@ def freeze_ring(utc: Utc, turned: list[int]) -> Iterator[int]:
     yield utc.marks.get(utc.number, 0) if utc.open is None else 0
     for number in turned[1:]:
         yield utc.marks.get(number, 0)
-    for number in turned:
-        yield from _freeze_horizon(utc.horizons.get(number, _UNSAVED))
+    yield from _freeze_horizon(_UNSAVED if utc.open is None else utc.horizon)
 
 
 def freeze_steady(steady: Steady, elapsed: int) -> Iterator[int]:

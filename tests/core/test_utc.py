@@ -183,6 +183,19 @@ def test_a_generation_is_opened_as_soon_as_its_mark_is_reached() -> None:
     assert take(utc, 1, now=NOW + 6) == Block(NOW + 6, 1, 2 * LANES, RANDOM.value)
 
 
+def test_a_save_that_began_before_a_generation_was_opened_does_not_count_for_it() -> None:
+    """Or a renewal could not tell how far a copy of this machine gets, whose save completes."""
+    utc = begun(ring=1)
+    save(utc)
+    take(utc, 1, now=NOW)
+    state = utc.begin_save(now=NOW, reach=REACH)
+    utc.switch(now=NOW - TOLERANCE)
+    utc.switch(now=NOW + 1)
+    utc.end_save(state, completed=True)
+    assert number(utc) == state.generation
+    assert utc.horizon.limit == 0
+
+
 def test_after_a_clean_stop_the_same_generation_goes_on() -> None:
     utc = begun(stored({0: 5, 2: NOW - 7}, generation=2))
     assert number(utc) == 2

@@ -29,7 +29,7 @@ SMALL = {
     "a volatile node": (replace(UTC, volatile=True), 470),
     "a fixed node": (replace(GIVEN, ring=1, restarts=1), 900),
     "libuuid beside it": (replace(GIVEN, avoid=True), 900),
-    "a folder that is moved away": (replace(UTC, moved=True), 310),
+    "a folder that is moved away": (replace(UTC, moved=True), 300),
     "a folder that is moved away, and steady": (
         replace(STEADY, ticks=1, failures=1, moved=True),
         650,
@@ -46,7 +46,7 @@ LARGE = {
         11_400,
     ),
     "two crashes and a failed save": (replace(UTC, restarts=2, failures=1), 4_500),
-    "three ticks": (replace(UTC, ticks=3, ring=2, failures=1), 8_300),
+    "three ticks": (replace(UTC, ticks=3, ring=2, failures=1), 8_000),
     "a ring of four": (replace(UTC, ring=4), 3_600),
     "a tolerance, in two generations": (
         replace(UTC, ticks=3, ring=2, tolerance=1, order=True),
@@ -65,7 +65,7 @@ LARGE = {
         1_700,
     ),
     "steady that may hardly lead": (replace(STEADY, restarts=1, failures=1, max_lead=1), 7_000),
-    "a clone, and a failed save": (replace(UTC, ring=2, failures=1, renewals=1), 10_000),
+    "a clone, and a failed save": (replace(UTC, ring=2, failures=1, renewals=1), 9_700),
     "a clone with a fixed node": (replace(GIVEN, renewals=1), 1_000),
     "a clone, and steady, and a crash": (replace(STEADY, restarts=1, renewals=1), 6_100),
     "both, saved as one": (replace(UTC, ticks=1, ring=2, steady=True, failures=1), 9_400),
@@ -89,7 +89,7 @@ SMALL_LEASED = {
 }
 LARGE_LEASED = {
     "a failed save, later": (replace(ONE, failures=1), 4_700),
-    "a folder that is moved away, later": (replace(ONE, moved=True), 3_100),
+    "a folder that is moved away, later": (replace(ONE, moved=True), 2_900),
     "a volatile node, later": (replace(ONE, volatile=True), 3_500),
     "a lost state, later": (replace(ONE, restarts=1, lost=1), 7_800),
     "an ordered world with a restart": (replace(ONE, restarts=1, ordered=True), 44_000),

@@ -187,9 +187,9 @@ class Clones:
         if self._joined.is_set():
             return Renewed(ended, saved=False)
         deadline = trio.current_time() + SAVE_SECONDS
-        while self._unsaved and trio.current_time() < deadline:
+        while not self._timelines.saved and trio.current_time() < deadline:
             yield partial(self._saver.settled_by, deadline)
-        if self._unsaved:
+        if not self._timelines.saved:
             cause = self._saver.trouble or "the save is still under way"
             raise RefusedError(
                 "unavailable",
@@ -210,11 +210,6 @@ class Clones:
             # Why this host does not have a signal, "" if it does.
             "signals": dict(self._lacks),
         }
-
-    @property
-    def _unsaved(self) -> bool:
-        """Whether nothing is given out under the stored node before a save completes."""
-        return not self._timelines.utc.horizon.limit
 
     def _renew(self, *, joined: bool) -> int:
         fence = self._timelines.fence

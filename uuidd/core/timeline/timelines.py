@@ -33,7 +33,8 @@ class Timelines:
 
     *epochs* is the earliest epoch of each worker number so far, this *epoch* among them. *lost*
     says that leases of before the start are not known, so that none is granted for 20 s. *outdated*
-    says that the save under way began before a renewal, and *saved* that a save has completed.
+    says that the save under way began before a renewal, and *saved* that a save has completed since
+    the last renewal.
     """
 
     def __init__(
@@ -136,12 +137,7 @@ class Timelines:
             self.step_back(expected - at.now, at=at)
 
     def renew(
-        self,
-        *,
-        at: Reading,
-        random: RandomBits,
-        go_on: bool = False,
-        unsaved: bool = False,
+        self, *, at: Reading, random: RandomBits, go_on: bool = False, unsaved: bool = False
     ) -> int:
         """Share nothing any longer with a copy of this machine; return how many leases ended.
 
@@ -154,7 +150,7 @@ class Timelines:
         node serves, and steady stays where it is. One that is saved has to follow.
         """
         ended = self.utc.leases.out
-        self.outdated = True
+        self.outdated, self.saved = True, False
         self.utc.renew(now=at.now, random=random)
         if self.fence.claim is not None:
             self.fence.close()

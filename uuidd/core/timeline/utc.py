@@ -100,8 +100,7 @@ class Utc:
         self.size = ring
         self.number = random(GENERATION_BITS) % ring if loaded is None else loaded.generation
         self.marks = {} if loaded is None else dict(loaded.marks)
-        self.horizons = {each: Horizon(mark) for each, mark in self.marks.items()}
-        self.horizon = self._horizon_of(self.number)
+        self.horizon = Horizon()
         past = self.mark(self.number) - now
         if loaded is None:
             self._open_next(now, "no state")
@@ -236,10 +235,9 @@ class Utc:
             self._top_at_save = self.open.top
             end = leased if self._closed else max(leased, now + reach)
             mark = marks[self.number] = max(self.open.top, end)
+            self.horizon.begin_save(mark)
             # What can be shown to holders once this is saved.
             shown = 0 if self._closed else mark
-        for number, mark in marks.items():
-            self._horizon_of(number).begin_save(mark)
         leases = self.leases.begin_save(shown, now=now)
         return State(
             self.node,
@@ -253,16 +251,18 @@ class Utc:
         )
 
     def end_save(self, state: State, *, completed: bool) -> None:
-        """Take note of how the save of *state* ended."""
-        for number, mark in state.marks.items():
-            self._horizon_of(number).end_save(mark, completed=completed)
+        """Take note of how the save of *state* ended.
+
+        It counts for the open generation only if it began after that was opened.
+        """
+        if self.open is not None and self.horizon.in_flight is not None:
+            self.horizon.end_save(state.marks[self.number], completed=completed)
         self.leases.end_save(self.horizon.limit)
 
     def void_saves(self) -> None:
         """Stop using the stored node until a save completes that has not completed yet."""
         self.leases.revoke()
-        for horizon in self.horizons.values():
-            horizon.void()
+        self.horizon.void()
 
     def close(self) -> None:
         """Stop for good, so that the next save can hold the exact marks."""
@@ -279,10 +279,6 @@ class Utc:
         """The tick from which on a generation can be opened: all that it gave out lies before."""
         mark = self.marks.get(number, 0)
         return max(mark, self.floor) if self.node.fixed else mark
-
-    def _horizon_of(self, number: int) -> Horizon:
-        """The horizon of a generation; one that is in no save yet may give out nothing."""
-        return self.horizons.setdefault(number, Horizon())
 
     def _open_next(self, now: int, reason: str, *, back: int = 0, drawn: bool = False) -> None:
         """Open the next generation whose mark lies not past *now*, if there is one.
@@ -303,7 +299,8 @@ class Utc:
     def _open(self, number: int) -> Generation:
         """Open the generation *number*, from its mark on, and return it."""
         self.number = number
-        self.horizon = self._horizon_of(number)
+        # It may give out nothing before it is in a save.
+        self.horizon = Horizon()
         self.open = Generation(number, node=self.node.value, begin=self.mark(number))
         return self.open
 

@@ -117,24 +117,24 @@ def _with_ticks(kind: str, free: int, digits: Digits, alphabet: str = "") -> Dra
     left = size - len(line) - mixed_at
 
     @lru_cache(maxsize=1)
-    def ticks() -> list[bytes]:
-        """Return each of the digits for each tick of a millisecond."""
-        return [_each(values, times, TICKS_PER_MS) for values, times in digits]
+    def ticks() -> tuple[list[bytes], bytes]:
+        """Return each of the digits for each tick of a millisecond, the last by itself."""
+        *whole, last = [_each(values, times, TICKS_PER_MS) for values, times in digits]
+        return whole, last
 
     @lru_cache(maxsize=16)
-    def tables(lane: int | None) -> list[bytes | None]:
-        """Return a table for each digit after those, of which the first is the last of them."""
+    def tables(lane: int | None) -> tuple[bytes, list[bytes | None]]:
+        """Return a table for the last of the digits, and one for each digit after it."""
         mixed, *laned = lane_bytes(lane, free, width)
         plain = letters(alphabet) if alphabet else None
         rest = [table.translate(plain) for table in laned]
-        return [mixed, *rest, *[plain] * (left - 1 - len(rest))]
+        return mixed, [*rest, *[plain] * (left - 1 - len(rest))]
 
     def draw(first: int, count: int, origin: Origin, random: RandomBytes) -> bytearray | list[str]:
         ms, rest = time.raw(first), (first - UNIX_EPOCH) % TICKS_PER_MS
         head = encode(ms, alphabet, at).encode() if alphabet else ms.to_bytes(at, "big")
         made = bytearray((head + bytes(size - at - len(line)) + line) * count)
-        *whole, last = ticks()
-        begin, *others = tables(origin.lane)
+        (whole, last), (begin, others) = ticks(), tables(origin.lane)
         drawn, end, place = random(left * count), rest + count, at
         for column in whole:
             made[place::size] = column[rest:end]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uuidd import version
+from uuidd.core.ids.kinds import KINDS
 from uuidd.core.ids.snowflake import EPOCH_BITS, TWITTER_EPOCH, WORKER_BITS, WORKER_ID_BITS
 from uuidd.core.timeline.slew import MAX_LEAD_SECONDS
 from uuidd.output import Parser
@@ -233,8 +234,9 @@ def _add_util_linux(made: argparse.ArgumentParser) -> None:
 
 
 def _add_steady(made: argparse.ArgumentParser) -> None:
+    names = [kind.name for kind in KINDS.values() if kind.timeline in ("steady", "snowflake")]
     group = made.add_argument_group(
-        "steady kinds (v7, Snowflake, Flake, ULID, KSUID, Push ID)",
+        f"steady kinds ({', '.join(names)})",
         "Ids of these kinds keep their order when the clock (UTC) is set back.",
     )
     add = group.add_argument

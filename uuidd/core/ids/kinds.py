@@ -20,7 +20,7 @@ _UUID = ("uuid", "text", "bytes")
 
 
 class Kind:
-    """A *kind* of id, by its name.
+    """A *kind* of id. Texts write its *name*, which is the kind itself for UUIDs.
 
     Its *timeline* is ``utc``, ``steady``, or empty for ids without a time. ``snowflake`` is that
     part of ``steady`` for which the host has a worker number.
@@ -42,14 +42,14 @@ class Kind:
         forms: tuple[str, ...] = (),
         layout: str = "",
         time: TimeField | None = None,
-        called: str = "a UUID",
+        name: str = "",
         *,
         rest: int = 0,
         digits: str = "",
         width: int = 0,
     ) -> None:
         self.kind, self.timeline, self.forms = kind, timeline, forms
-        self.time, self.called = time, called
+        self.time, self.name, self.called = time, name or kind, f"a {name or 'UUID'}"
         self.rest, self.digits, self.width = rest, digits, width
         self.sizes: dict[str, int] = {}
         """The bits of each field, in the order of their first pieces."""
@@ -142,13 +142,12 @@ class Kind:
         """
         if not self.digits:
             return uuids.from_text(text)
-        name = self.called.partition(" ")[2]
         if self.width:
-            check_width(text, self.width, name)
+            check_width(text, self.width, self.name)
         # Only ASCII, because upper() turns a long s into S, and a sharp s into SS.
         if self.digits == CROCKFORD and text.isascii():
             text = text.upper()
-        return decode(text, self.digits, name, self.bits)
+        return decode(text, self.digits, self.name, self.bits)
 
 
 def _piece(text: str) -> tuple[str, int, int]:
@@ -192,7 +191,7 @@ _MADE = (
         ("int", "text", "bytes"),
         "timestamp[40:0] worker[9:0] sequence[11:0]",
         snowflake.time_field(),
-        "a Snowflake",
+        "Snowflake",
         rest=snowflake.SEQUENCE_BITS,
         digits=DECIMAL,
     ),
@@ -204,7 +203,7 @@ _MADE = (
         ("text", "int", "bytes"),
         "timestamp[63:0] node[47:0] sequence[15:0]",
         unix_field("flake", TICKS_PER_MS, 64),
-        "a Flake",
+        "Flake",
         rest=16,
         digits=BASE62,
     ),
@@ -215,7 +214,7 @@ _MADE = (
         ("text", "uuid", "bytes"),
         "timestamp[47:0] random[79:0]",
         unix_field("ulid", TICKS_PER_MS, 48),
-        "a ULID",
+        "ULID",
         rest=14,
         digits=CROCKFORD,
         width=26,
@@ -227,7 +226,7 @@ _MADE = (
         ("text", "bytes"),
         "timestamp[31:0] payload[127:0]",
         unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=1_400_000_000_000),
-        "a KSUID",
+        "KSUID",
         rest=24,
         digits=BASE62,
         width=27,
@@ -239,7 +238,7 @@ _MADE = (
         ("text",),
         "timestamp[47:0] random[71:0]",
         unix_field("push_id", TICKS_PER_MS, 48),
-        "a Push ID",
+        "Push ID",
         rest=14,
         digits=PUSH,
         width=20,

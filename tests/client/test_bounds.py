@@ -209,8 +209,8 @@ def test_the_seventh_digit_counts_where_the_unit_holds_it(
     [
         (["v1", "0"], "no bounds: use cassandra"),
         (["v7", "-5"], "time is -5; the time of a v7 is from 1970"),
-        (["v7", "2022-02-22"], "has no offset from UTC; add Z"),
-        (["v7", "2022-02-22T19:22:22"], "has no offset from UTC; add Z"),
+        (["v7", "2022-02-22"], "has no offset from UTC; it must be like 2022-02-22T19:22:22Z, or"),
+        (["v7", "2022-02-22T19:22:22"], "has no offset from UTC; it must be like 2022-02-22T19"),
         (["v7", "now"], "'now' is not a time; it must be like 2022-02-22T19:22:22Z"),
         (["v7", "2022-02-22Z"], "; it must be like 2022-02-22T19:22:22Z, or an integer"),
         (["v7", "2022-02-29T19:22:22Z"], "'2022-02-29T19:22:22Z' is not a time (day is out"),

@@ -110,7 +110,10 @@ def read(given: str, field: TimeField) -> Time:
             " the kind's unit"
         ) from error
     if time.tzinfo is None:
-        raise ValueError(f"{given!r} has no offset from UTC; add Z, or an offset as +01:00")
+        raise ValueError(
+            f"{given!r} has no offset from UTC; it must be like 2022-02-22T19:22:22Z, or like"
+            " 2022-02-22T20:22:22+01:00"
+        )
     # A datetime ends at microseconds. Only a field of ticks can hold the seventh digit.
     finer = re.search("[.,][0-9]{6}([0-9]*)", given)
     digit, rest = (finer[1][:1], finer[1][1:]) if finer else ("", "")

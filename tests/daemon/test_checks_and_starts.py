@@ -177,6 +177,7 @@ PIDS: dict[str, Break] = {
     **FILES,
     **PARENTS,
     "a file of a daemon that died": file(text="  999999\n"),
+    "a file of something else": file(text="nonsense"),
     "a link to a file": each(Path.touch, link("elsewhere")),
     "a file with two names": each(Path.touch, lambda path: os.link(path, path.with_name("two"))),
 }

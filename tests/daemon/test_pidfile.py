@@ -3,12 +3,13 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.tools import holding, refusal
-from uuidd.server.pidfile import pid_file
+from uuidd.server.pidfile import check_pid_file, pid_file
 
 NOBODY = 65534
 
@@ -87,6 +88,22 @@ def test_anothers_file_is_not_removed(path: Path) -> None:
 def test_a_file_that_was_removed_meanwhile_is_no_failure(path: Path) -> None:
     with pid_file(path):
         path.unlink()
+
+
+@pytest.mark.parametrize("check", [refused, lambda path: refusal(lambda: check_pid_file(path))])
+def test_a_file_that_says_something_else_is_left_alone(
+    path: Path, check: Callable[[Path], str]
+) -> None:
+    """An option that names the daemon's own state would replace it."""
+    path.write_text("uuidd-state 6\n")
+    assert "has something else in it than a pid; name another with --pid" in check(path)
+    assert path.read_text() == "uuidd-state 6\n"
+
+
+def test_an_empty_file_may_become_the_pid_file(path: Path) -> None:
+    path.touch()
+    with pid_file(path):
+        assert int(path.read_text()) == os.getpid()
 
 
 @pytest.mark.usefixtures("as_root")

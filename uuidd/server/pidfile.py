@@ -49,6 +49,8 @@ def check_pid_file(path: Path) -> None:
     number = lacking(path, os.R_OK | os.W_OK) or lacking(path.parent, os.W_OK | os.X_OK)
     if number := number or irremovable(path) or lacks_room(path.parent, 1):
         raise _unwritten(path, number)
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        _check_text(path, file.read(32))
 
 
 def _check_kind(path: Path) -> None:
@@ -68,6 +70,12 @@ def _check_file(path: Path, found: os.stat_result) -> None:
         raise _refusal(path, f"belongs to uid {found.st_uid}, or has a second name (a hard link)")
 
 
+def _check_text(path: Path, text: bytes) -> None:
+    """Check that the file says no more than a pid: what else it says would be lost."""
+    if text.strip(b" \n0123456789"):
+        raise _refusal(path, "has something else in it than a pid")
+
+
 def _check_free(path: Path) -> None:
     """Check that no daemon holds the pid file at *path*, if there is one."""
     try:
@@ -84,6 +92,7 @@ def _check_free(path: Path) -> None:
         except OSError:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise _refusal(path, f"is held by the uuidd with pid {holder}") from None
+        _check_text(path, os.pread(fd, 32, 0))
     finally:
         os.close(fd)
 

@@ -234,7 +234,10 @@ def time_of(
     number = kind is None and any(each.kind == "snowflake" for each in found)
     if number or len(told) > 1:
         ways = ", ".join(f"a {each.kind} of {time or 'no time'}" for time, each in told.items())
-        raise ValueError(f"id is {shown(id)}, which may be {ways}: pass the kind, or the id as int")
+        raise ValueError(
+            f"id is {shown(id)}, which may be {ways}: pass the kind, such as"
+            f" kind={found[-1].kind!r}"
+        )
     [(time, reading)] = told.items()
     if not time:
         raise ValueError(f"id is {shown(id)}; it is a {reading.kind}, which contains no time")

@@ -305,6 +305,14 @@ def test_an_id_without_a_time_that_can_be_told_is_refused(
         uuidd_client.time_of(id, kind=kind)
 
 
+@pytest.mark.parametrize("id", ["856165981072306191", "0" * 22, 856165981072306191])
+def test_the_kind_that_a_refusal_advises_has_a_time(id: str | int) -> None:
+    with pytest.raises(ValueError, match="pass the kind, such as kind=") as refused:
+        uuidd_client.time_of(id)
+    advised = str(refused.value).split("'")[-2]
+    assert uuidd_client.time_of(id, kind=advised).year in (2010, 2017)
+
+
 def test_a_uuid_and_a_number_are_read_as_their_texts_are() -> None:
     """A program need not write the id that it has."""
     assert uuidd_client.inspect(RFC_V1) == uuidd_client.inspect(str(RFC_V1))

@@ -322,6 +322,16 @@ works until  2080-07-10 snowflake, 5236-03-31 v1 v6, +10889-08-02 v7,
     )
 
 
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_word_that_is_longer_than_a_line_is_shown_whole(width: int) -> None:
+    """It may be the path that somebody has to repair."""
+    path = f"/srv/{'state-of-' * 12}uuidd"
+    screen = drawn(
+        width=width, **{**FAILING, "saves__trouble": f"no folder at {path}; move it back"}
+    )
+    assert f"{path}; move".replace(" ", "") in "".join(screen.split())
+
+
 @each_screen
 @pytest.mark.parametrize("width", [40, 60, 80, 100])
 def test_no_line_is_longer_than_the_terminal(changes: Mapping[str, Any], width: int) -> None:

@@ -106,7 +106,6 @@ def draw(status: dict[str, Any], rate: float | None, *, width: int, coloured: bo
             max(width, LABEL + indent + 1),
             initial_indent=f"{label:<{LABEL}}",
             subsequent_indent=" " * (LABEL + indent),
-            break_long_words=False,
             break_on_hyphens=False,
         )
         for line in lines or [label]:

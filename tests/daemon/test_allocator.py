@@ -97,15 +97,17 @@ def without_sync(*, synchronised: bool, max_error: float) -> Inside:
     return Inside(ahead=10, require_sync=0.5, quality=Quality(synchronised, max_error))
 
 
-WITHHELD = "and --require-sync withholds steady after a start until its error is at most 0.5 s"
+WITHHELD = (
+    "and --require-sync withholds the steady kinds after a start until its error is at most 0.5 s"
+)
 
 STOPPING = "unavailable: the daemon is stopping; try again"
 
 STEADY_REFUSED: dict[str, tuple[Callable[[], Inside], str]] = {
     "lost": (
         after_a_lost_state,
-        "unavailable: the state was lost, so steady starts in 19.0 s, after all ids that may have"
-        " been given out before",
+        "unavailable: the state was lost, so the steady kinds begin in 19.0 s, after all ids that"
+        " may have been given out before",
     ),
     "max-lead": (
         partial(stepped_back, 2 * HOUR),
@@ -114,7 +116,7 @@ STEADY_REFUSED: dict[str, tuple[Callable[[], Inside], str]] = {
     ),
     "wait": (
         partial(stepped_back, 60, rollback="wait"),
-        "unavailable: UTC was set back, and steady waits 60.000 s until UTC catches up",
+        "unavailable: UTC was set back, and the steady kinds wait 60.000 s for it to catch up",
     ),
     "refuse": (
         partial(stepped_back, 60, rollback="refuse"),
@@ -158,14 +160,14 @@ async def refusal(inside: Inside, *asked: Any, uid: int = UID) -> str:
         (
             partial(stepped_back, 0.5, stopped=True, rollback="wait"),
             ("steady", 1, False),
-            "unavailable: UTC was set back, and steady waits 0.500 s until UTC catches up",
+            "unavailable: UTC was set back, and the steady kinds wait 0.500 s for it to catch up",
             0.5,
         ),
         (
             partial(stepped_back, 0.3, rollback="wait"),
             ("steady", 1, False, False),
-            "must_wait: UTC was set back, and steady waits 0.300 s until UTC catches up; ask again"
-            " with wait",
+            "must_wait: UTC was set back, and the steady kinds wait 0.300 s for it to catch up;"
+            " ask again with wait",
             0,
         ),
         (

@@ -57,7 +57,7 @@ def test_a_daemon_sets_aside_what_it_cannot_use(
     callers.draw()
     assert len(callers.nodes) == 2
     for refused in callers.refused:
-        assert refused.startswith("unavailable: the state was lost, so steady starts in ")
+        assert refused.startswith("unavailable: the state was lost, so the steady kinds begin in ")
     assert len(callers.refused) == len(OF_STEADY)
     fake_time.set(21)
 

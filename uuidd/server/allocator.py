@@ -209,13 +209,13 @@ class Allocator:
         if steady.held_until > at.now:
             seconds = (steady.held_until - at.now) / TICKS_PER_SECOND
             return (
-                f"the state was lost, so steady starts in {seconds:.1f} s, after all ids that"
-                " may have been given out before"
+                f"the state was lost, so the steady kinds begin in {seconds:.1f} s, after all ids"
+                " that may have been given out before"
             )
         lead = steady.lead(now=at.now, elapsed=at.elapsed)
         if steady.rollback == "wait" and lead > 0:
             seconds = lead / TICKS_PER_SECOND
-            return f"UTC was set back, and steady waits {seconds:.3f} s until UTC catches up"
+            return f"UTC was set back, and the steady kinds wait {seconds:.3f} s for it to catch up"
         return ""
 
     def _before_the_fence(self) -> str:

@@ -113,8 +113,8 @@ def withheld(required: float | None, ask: Callable[[], Quality] = quality) -> st
     if required is None or not (lack := ask().lack(required)):
         return ""
     return (
-        f"{lack}, and --require-sync withholds steady after a start until its error is at most"
-        f" {required:g} s"
+        f"{lack}, and --require-sync withholds the steady kinds after a start until its error is"
+        f" at most {required:g} s"
     )
 
 

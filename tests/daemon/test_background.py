@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.rig import until
 from tests.tools import run
+from uuidd.cli import background
 
 pytestmark = pytest.mark.process
 
@@ -39,3 +41,17 @@ def test_a_process_in_the_background_has_the_descriptors_that_it_had_before(
 def test_a_caller_fails_if_the_process_in_the_background_does() -> None:
     failing = "from uuidd.cli import background; background.enter(); raise SystemExit(3)"
     assert run(sys.executable, "-c", failing).returncode == 1
+
+
+def test_a_command_whose_descriptors_are_open_needs_no_dev_null(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There is none in a bare chroot."""
+    monkeypatch.setattr(os, "devnull", "/nowhere")
+    background.fill_standard_descriptors()
+
+
+def test_a_caller_fails_if_there_is_no_dev_null_for_the_background() -> None:
+    without = "import os; os.devnull = '/nowhere'; from uuidd.cli import background"
+    done = run(sys.executable, "-c", f"{without}; background.enter()()")
+    assert (done.returncode, done.stderr.splitlines()[-1][:17]) == (1, "FileNotFoundError")

@@ -17,10 +17,12 @@ def fill_standard_descriptors() -> None:
     these numbers, and output would be written to it. Output is lost instead, as with util-linux's
     uuidd. Python's ``sys.stdout`` is None for a closed stream, and is set here too.
     """
-    fd = os.open(os.devnull, os.O_RDWR)
-    while fd <= 2:
-        fd = os.open(os.devnull, os.O_RDWR)
-    os.close(fd)
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            # It gets the lowest number that is free: this one.
+            os.open(os.devnull, os.O_RDWR)
     sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
@@ -47,12 +49,13 @@ def enter() -> Callable[[], None]:
 
 def _ready(read_fd: int, write_fd: int) -> None:
     """Let the parent end with success, and leave the terminal and the working folder."""
+    # Before the parent is told, because there may be none.
+    null = os.open(os.devnull, os.O_RDWR)
     os.write(write_fd, _READY)
     os.close(write_fd)
     # Not earlier: the write would fail if the parent was killed meanwhile.
     os.close(read_fd)
     os.chdir("/")
-    null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.close(null)

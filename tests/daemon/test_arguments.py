@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -109,15 +108,6 @@ def test_help_and_version_are_told(
     out, err = capsys.readouterr()
     assert err == ""
     assert [text for text in told if text not in out] == []
-
-
-def test_a_host_without_a_null_device_is_told_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(os, "devnull", "/nowhere/null")
-    assert main(["--version"]) == 1
-    line = "uuidd: [Errno 2] No such file or directory: '/nowhere/null'\n"
-    assert capsys.readouterr() == ("", line)
 
 
 def test_without_flags_the_defaults_hold() -> None:

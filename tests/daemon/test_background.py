@@ -55,3 +55,11 @@ def test_a_caller_fails_if_there_is_no_dev_null_for_the_background() -> None:
     without = "import os; os.devnull = '/nowhere'; from uuidd.cli import background"
     done = run(sys.executable, "-c", f"{without}; background.enter()()")
     assert (done.returncode, done.stderr.splitlines()[-1][:17]) == (1, "FileNotFoundError")
+
+
+def test_a_closed_descriptor_without_dev_null_is_told_in_a_line() -> None:
+    without = "import os; os.devnull = '/nowhere'; from uuidd.cli import main"
+    words = f"{without}; raise SystemExit(main(['--version']))"
+    done = run("sh", "-c", 'exec "$0" -c "$1" <&-', sys.executable, words)
+    line = "uuidd: [Errno 2] No such file or directory: '/nowhere'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)

@@ -215,12 +215,14 @@ class Channel:
         )
 
     def close(self) -> None:
-        """Close the connection, and with it end the lease; a later call opens another."""
+        """Close the connection, and with it end the lease; the next call asks as the first did."""
 
         def close(channel: Channel) -> None:
             channel.rest()
             channel._lease = None
+            channel._refused.clear()
             channel.connection.close()
+            channel.connection.forget_silence()
 
         self.in_turn(close)
 

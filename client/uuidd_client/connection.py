@@ -25,7 +25,6 @@ import _socket
 import os
 from collections.abc import Callable
 from functools import partial
-from struct import Struct
 
 from uuidd.core.timeline.outcomes import Block, SteadyBlock
 from uuidd.core.typed import TYPE_CHECKING, Any
@@ -64,13 +63,8 @@ CLOSED = "it closed the connection, as util-linux's does if it does not know the
 _ALWAYS = word(FOREVER)
 """The horizon of a block."""
 
-_INT = Struct("i")
-
-_ONE_PASSED = _socket.CMSG_LEN(_INT.size)
+_ONE_PASSED = _socket.CMSG_LEN(4)
 """Room for one descriptor; the kernel closes others, which CMSG_SPACE could have room for."""
-
-_CLOEXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0x4000_0000)
-"""So that programs which are started do not inherit a passed descriptor."""
 
 
 class Stream(_socket.socket):
@@ -78,16 +72,14 @@ class Stream(_socket.socket):
 
     It waits in system calls, also under gevent and eventlet: greenlets wait with it.
 
-    A process that becomes a daemon closes all descriptors; then the number is free, or a file's.
-
     A signal handler may fork in the middle of any call here, and return in the child too. The
     connection is the parent's then: in the child each connect, read or write raises Over. CPython
     runs handlers when calls return, and while a system call waits. So each call that could connect,
     read or write directly follows a check of *alive*, and does not wait.
     """
 
-    identity: tuple[int, int] | None = None
-    """The device and the inode of the socket that was opened."""
+    identity: tuple[int, ...] | None = None
+    """The inode and the device of the socket that was opened."""
 
     # Kept here for ``__del__``: at the interpreter's end, the names of a module may be gone first.
     fstat = staticmethod(os.fstat)
@@ -100,22 +92,16 @@ class Stream(_socket.socket):
         self.alive = life.alive
         self.pid = os.getpid()
         super().__init__(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        info = self.fstat(self.fileno())
-        self.identity = (info.st_dev, info.st_ino)
+        self.identity = self.fstat(self.fileno())[1:3]
 
     def __del__(self) -> None:
         # A program does not close the client of uuid1(), so an open socket is not a leak here.
         self.close_own()
 
     def at_once(self, call: Callable[..., Any], *args: Any) -> Any:
-        """Return what a method of the socket returns, which does not wait.
-
-        Raises BlockingIOError where it would wait, and ConnectionResetError if the descriptor is
-        not the socket's any more.
-        """
-        if not self.is_open():
-            raise ConnectionResetError
-        self.settimeout(0)
+        """Return what a method of the socket returns; BlockingIOError where it would wait."""
+        if self.gettimeout() != 0:
+            self.settimeout(0)
         if not self.alive[0]:
             raise Over
         return call(*args)
@@ -126,8 +112,10 @@ class Stream(_socket.socket):
         Waits for *seconds* if there are none. Raises BlockingIOError if none have come then.
         """
         self.wait_for_bytes(seconds)
-        data, passed, _, _ = self.at_once(self.recvmsg, count, _ONE_PASSED, _CLOEXEC)
-        return data, [_INT.unpack(each[: _INT.size])[0] for *_, each in passed]
+        # Programs that are started do not inherit what is passed.
+        how = _ONE_PASSED, _socket.MSG_CMSG_CLOEXEC
+        data, passed, _, _ = self.at_once(self.recvmsg, count, *how)
+        return data, [number for *_, each in passed for number in memoryview(each).cast("i")]
 
     def wait_for_bytes(self, seconds: float) -> None:
         """Wait until something can be read, for *seconds* at most. A read after it never waits."""
@@ -144,7 +132,8 @@ class Stream(_socket.socket):
     def is_quiet(self) -> bool:
         """Whether nothing has come: no byte, no end of file and no error. Does not wait."""
         try:
-            self.at_once(self.recv, 1)
+            if self.is_open():
+                self.at_once(self.recv, 1)
         except BlockingIOError:
             return True
         except OSError:
@@ -152,12 +141,14 @@ class Stream(_socket.socket):
         return False
 
     def is_open(self) -> bool:
-        """Whether the descriptor is still the socket that was opened."""
+        """Whether the descriptor is the socket that was opened.
+
+        A process that becomes a daemon closes all: then the number is free, or a file's.
+        """
         try:
-            info = self.fstat(self.fileno())
+            return self.fstat(self.fileno())[1:3] == self.identity
         except OSError:
             return False
-        return (info.st_dev, info.st_ino) == self.identity
 
     def close_own(self) -> None:
         """End the connection, and close the descriptor, unless another file has it by now.
@@ -166,16 +157,16 @@ class Stream(_socket.socket):
         copy of the socket.
         """
         # Without an identity __init__ was interrupted, so no other file can have the number.
-        if self.identity is None or self.is_open():
-            try:
-                if self.getpid() == self.pid:
-                    self.shutdown(self.both_ways)
-            except OSError:
-                # It is not connected.
-                pass
-            self.close()
-        else:
+        if self.identity is not None and not self.is_open():
             self.detach()
+            return
+        try:
+            if self.getpid() == self.pid:
+                self.shutdown(self.both_ways)
+        except OSError:
+            # It is not connected.
+            pass
+        self.close()
 
 
 class Silence:
@@ -244,8 +235,6 @@ class Connection:
         try:
             block, clones = self._call("take", [timeline, count, False, wait], read)
         except DaemonUnavailable as error:
-            if error.code == "no_worker_id":
-                raise NoWorkerId(self.path, error.cause) from None
             if error.reason != "closed" or timeline != "utc":
                 raise
             return self._take_by_libuuid(count, self._asked_at + LIBUUID_SECONDS)
@@ -300,6 +289,11 @@ class Connection:
             sock.close_own()
             self._sock = self.page = None
 
+    def forget_silence(self) -> None:
+        """Let the next call wait for an answer, as the first one did."""
+        self._is_silent = False
+        self._silence.until, self._silence.patient = 0.0, True
+
     def _take_by_libuuid(self, count: int, until: float) -> tuple[Block, Watch]:
         """Return a block; if there is one, it is asked for in this way *until* some time."""
         self._libuuid_until = 0.0
@@ -327,7 +321,10 @@ class Connection:
                 return read(response.result)
         except (rpc.MalformedError, ValueError) as error:
             raise self._unusable(error) from error
-        raise DaemonUnavailable(self.path, _printable(response.error), code=response.code)
+        cause = _printable(response.error)
+        if response.code == "no_worker_id":
+            raise NoWorkerId(self.path, cause)
+        raise DaemonUnavailable(self.path, cause, code=response.code)
 
     def _begin(self, *, patient: bool = False, more: float = 0.0) -> None:
         """Begin a call, which may take *more* seconds, and long if it is *patient*.
@@ -350,11 +347,11 @@ class Connection:
 
     def _heard(self) -> None:
         """Note that the daemon has answered, or has gone."""
-        if self.clock.elapsed() < self._asked_at + PATIENCE:
-            # A long wait is worth it, for one has heard this answer, or would have.
-            self._silence.patient = True
+        silence = self._silence
+        # A long wait is worth it if one has heard this answer, or would have.
+        silence.patient = silence.patient or self.clock.elapsed() < self._asked_at + PATIENCE
         self._is_silent = False
-        self._silence.until = 0.0
+        silence.until = 0.0
 
     def _silent(self) -> DaemonUnavailable:
         """Note that the daemon is silent; return the error that says so."""
@@ -374,7 +371,7 @@ class Connection:
         """
         told = 0
         # A request that nobody waits for may never be read.
-        if self.untold and self._deadline != self._asked_at:
+        if self.untold and self._deadline > self._asked_at:
             # One line, as in the cutter: a handler of a signal may tell the same number.
             told, self.untold = self.untold, 0
             params = [min(told, methods.MAX_FALLBACK_IDS)]
@@ -400,7 +397,11 @@ class Connection:
         """
         data = b""
         try:
-            sock = self._sock or self._open()
+            sock = self._sock
+            if sock is None:
+                sock = self._open()
+            elif not sock.is_open():
+                raise ConnectionResetError
             # A request is so small that the kernel takes all of it or nothing.
             sock.at_once(sock.send, request)
             while (answer := unpack(data)) is None:

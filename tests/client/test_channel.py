@@ -511,6 +511,16 @@ def test_a_daemon_that_was_not_there_is_asked_again_after_a_quarter_of_a_second(
     assert [id.is_safe for id in found] == [unknown, unknown, SafeUUID.safe]
 
 
+def test_a_client_that_was_closed_asks_at_once_where_it_was_refused(serve: Serve) -> None:
+    server, client = serve("unavailable: the disk is full", max_age=0)
+    for asked in (1, 1):
+        client.flake()
+        assert len(server.requests) == asked
+    client.close()
+    client.flake()
+    assert len(server.requests) == 2
+
+
 def test_a_daemon_that_is_silent_is_looked_after_at_each_call(serve: Serve, time: Time) -> None:
     """The connection does not wait for it again, so there is nothing to put off."""
     answers = in_turn(b"", *[gives((60 * SECOND + n, 1)) for n in range(1000)])

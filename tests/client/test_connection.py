@@ -234,7 +234,7 @@ def test_a_full_backlog_ends_with_the_time_out(path: Path) -> None:
     assert caught.value.reason == "silent"
 
 
-@pytest.mark.parametrize(("call", "least"), [("tell_in_use", 20), ("close", 3)])
+@pytest.mark.parametrize(("call", "least"), [("tell_in_use", 15), ("close", 3)])
 def test_a_call_that_is_broken_off_anywhere_leaves_no_socket(
     path: Path, call: str, least: int
 ) -> None:

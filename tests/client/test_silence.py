@@ -363,6 +363,20 @@ def test_a_daemon_that_hangs_costs_one_long_wait(
     assert waits == pytest.approx(waited)
 
 
+def test_the_first_call_after_close_waits_as_long_as_that_of_a_new_client(
+    path: Path, monkeypatch: pytest.MonkeyPatch, waits: Waits
+) -> None:
+    """Another daemon may be there by now, whose ids are safe."""
+    monkeypatch.delenv("UUIDD_TIMEOUT")
+    waits.lasting = lambda _: 0
+    with Held(path, ONE), Client(path, _clock=Time()) as client:
+        for close in (False, True, False):
+            client.flake()
+            if close:
+                client.close()
+    assert waits == pytest.approx([5.0, 5.0])
+
+
 @pytest.mark.parametrize(("seconds", "wait"), [(4, 5.0), (6, 0.2)])
 def test_a_late_answer_is_worth_a_long_wait_if_that_had_heard_it(
     path: Path, asks: Makes, waits: Waits, seconds: float, wait: float

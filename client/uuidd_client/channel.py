@@ -38,7 +38,6 @@ Theory of operation
 from __future__ import annotations
 
 import _thread
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -157,7 +156,7 @@ class Channel:
         self._age = int(settings.max_age * TICKS_PER_SECOND)
         self._clock = settings.clock
         self._life = life
-        self._lock = _new_lock()
+        self._lock = _thread.RLock()
         self._owner = 0
         self._waiting: dict[str, _thread.RLock] = {}
         self._silence = silence or Silence(always=not self._fall_back)
@@ -236,9 +235,11 @@ class Channel:
     def in_turn(self, use: Callable[[Channel], Result]) -> Result:
         """Return what *use* returns for the channel, for one thread at a time.
 
-        In a thread that was interrupted in the channel, it is called with a channel apart.
+        In a thread that was interrupted in the channel, also by another of its greenlets, it is
+        called with a channel apart.
         """
-        me = _thread.get_ident()
+        # Of the thread, also where gevent or eventlet has replaced what tells greenlets apart.
+        me = _thread.get_native_id()
         if self._owner == me:
             # The call that was interrupted tells the notices, once it has released the lock.
             return self._apart(use)
@@ -470,7 +471,7 @@ class Channel:
         except DaemonUnavailable as refusal:
             if refusal.code != "must_wait":
                 raise
-        waiting = self._waiting.setdefault(timeline, _new_lock())
+        waiting = self._waiting.setdefault(timeline, _thread.RLock())
         me, self._owner = self._owner, 0
         if me:
             # Not of a channel apart, which nobody else can enter.
@@ -519,13 +520,6 @@ class Channel:
             ids = ", ".join(kind for kind in KINDS if KINDS[kind].timeline == timeline)
             found = self._notices.setdefault(timeline, Notices(ids, self._clock))
         return found
-
-
-def _new_lock() -> _thread.RLock:
-    # That of threading waits for greenlets, where gevent or eventlet has replaced it. To import it
-    # takes long, and a program without it has neither.
-    lock: _thread.RLock = getattr(sys.modules.get("threading"), "RLock", _thread.RLock)()
-    return lock
 
 
 class _Supply:

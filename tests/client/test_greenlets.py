@@ -67,6 +67,35 @@ def test_300_greenlets_draw_at_once(
     assert json.loads(told) == [count, count, not has_daemon]
 
 
+TURNS = """
+import time
+from uuidd_client import connection, stats
+wait = connection.Stream.wait_for_bytes
+
+def wait_for_bytes(*args):
+    # As a handler of a signal may let others run, or a finalizer.
+    time.sleep(0)
+    wait(*args)
+
+connection.Stream.wait_for_bytes = wait_for_bytes
+from uuidd_client import uuid7
+print({each.is_safe.name for each in pool.imap(lambda _: uuid7(), range(9))}, stats().last_error)
+"""
+
+
+@pytest.mark.parametrize("library", PATCH)
+@pytest.mark.parametrize("imported", ["before", "after"])
+def test_a_greenlet_that_draws_while_another_asks_the_daemon_does_not_disturb_it(
+    daemon: Daemon, library: str, imported: str
+) -> None:
+    """Both are in one thread, so none of the two can wait for the other."""
+    drawn = "import uuidd_client\nuuidd_client.uuid1()\n" if imported == "before" else ""
+    known = {"UUIDD_SOCKET": str(daemon.socket), "UUIDD_TIMEOUT": str(PATIENCE)}
+    environment = {**os.environ, **known}
+    told = output(sys.executable, "-c", drawn + PATCH[library] + TURNS, env=environment)
+    assert told.strip() == "{'safe'}"
+
+
 @pytest.mark.parametrize("library", PATCH)
 def test_a_greenlet_waits_no_longer_for_a_full_backlog(library: str, path: Path) -> None:
     """A daemon that accepts nobody any more holds no program past its time-out."""

@@ -49,7 +49,7 @@ from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.page import DUE_AT, HORIZON_AT
 from uuidd.core.timeline.slew import TOLERANCE
 from uuidd.core.typed import TYPE_CHECKING, Any, NamedTuple
-from uuidd.core.wire.methods import seconds_to_ask_again
+from uuidd.core.wire.methods import TIMELINES, seconds_to_ask_again
 from uuidd_client.connection import Connection, Silence
 from uuidd_client.errors import DaemonUnavailable, TimeOutOfRange
 from uuidd_client.fallback import MAX_LEAD, Fallback
@@ -73,6 +73,12 @@ if TYPE_CHECKING:
 
 LEASABLE = {kind for kind, found in KINDS.items() if found.leasable}
 """The kinds that have room for the number of a lane."""
+
+IDS = {
+    timeline: ", ".join(kind for kind, found in KINDS.items() if found.timeline == timeline)
+    for timeline in TIMELINES
+}
+"""The ids of each timeline, as the log names them."""
 
 SAME_TICKS = {"v6": "v1"}
 """A v6 is a v1 written in another order, so no tick of a lane may be used for both."""
@@ -157,7 +163,6 @@ class Channel:
         self._clock = settings.clock
         self._life = life
         self._lock = _thread.RLock()
-        self._owner = 0
         self._waiting: dict[str, _thread.RLock] = {}
         self._silence = silence or Silence(always=not self._fall_back)
         self.connection = self._connect()
@@ -166,7 +171,7 @@ class Channel:
         self._ask_at: float | None = None
         # For each timeline, when to ask again, and the error until then.
         self._refused: dict[str, tuple[float, DaemonUnavailable]] = {}
-        self._notices: dict[str, Notices] = {}
+        self._notices = {name: Notices(ids, self._clock) for name, ids in IDS.items()}
         self._fallback: Fallback | None = None
         self._supplies: dict[str, _Supply] = {}
         self._counts = {"leases": 0, "blocks": 0, "fallback_blocks": 0}
@@ -204,13 +209,12 @@ class Channel:
 
     def stats(self) -> Stats:
         """Return what was done here."""
-        errors = [each for each in list(self._notices.values()) if each.error_at is not None]
-        latest = max(errors, key=lambda each: each.error_at or 0, default=None)
+        latest = max(self._notices.values(), key=lambda each: each.error_at or 0.0)
         return Stats(
             **self._counts,
             leased=self._lease is not None,
-            last_error="" if latest is None else latest.error,
-            last_error_at=None if latest is None else latest.error_at,
+            last_error=latest.error,
+            last_error_at=latest.error_at,
         )
 
     def close(self) -> None:
@@ -238,28 +242,27 @@ class Channel:
         In a thread that was interrupted in the channel, also by another of its greenlets, it is
         called with a channel apart.
         """
-        # Of the thread, also where gevent or eventlet has replaced what tells greenlets apart.
-        me = _thread.get_native_id()
-        if self._owner == me:
+        if self._is_inside():
             # The call that was interrupted tells the notices, once it has released the lock.
             return self._apart(use)
         try:
             try:
                 self._enter(self._lock)
-                self._owner = me
                 return use(self)
             finally:
-                if self._owner == me:
-                    self._owner = 0
                 try:  # noqa: SIM105  (a call before the release could be interrupted)
                     self._lock.release()
                 except RuntimeError:
                     # It was not acquired yet when an exception came.
                     pass
         finally:
-            for notices in list(self._notices.values()):
+            for notices in self._notices.values():
                 if notices.pending:
                     notices.tell()
+
+    def _is_inside(self) -> bool:
+        """Whether this thread is in the channel, by one greenlet of gevent's or another."""
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # threading uses it too
 
     def _enter(self, lock: _thread.RLock) -> None:
         """Acquire a lock. Raises Over if the life ends meanwhile: nobody may release it then."""
@@ -300,8 +303,7 @@ class Channel:
                 parts.append(part)
                 count -= len(part) // size
                 tries = 0
-                source = supply.cutter.source
-                if count >= SPARSE and source is not None and source.lane:
+                if count >= SPARSE and (last := supply.cutter.source) is not None and last.lane:
                     self._clock.pause(min(count, 16 * SPARSE) / TICKS_PER_SECOND)
             elif (tries := tries + 1) > MAX_EMPTY:
                 raise self.broken(f"{MAX_EMPTY} blocks in a row have no place for a {kind}")
@@ -341,13 +343,13 @@ class Channel:
             # The page of a daemon that has ended stays as it was.
             if lease.ended or lease.page is not self.connection.page:
                 self._lease = None
-                self._notices_of(supply.timeline).of_lease("the lease has ended")
+                self._notices[supply.timeline].of_lease("the lease has ended")
             return False
         times = TIMES[supply.kind]
         begin = max(lease.begin, times.epoch)
         if not begin <= now < times.end or used - now > TOLERANCE:
             return False
-        self._notices_of(supply.timeline).answered(self._path)
+        self._notices[supply.timeline].answered(self._path)
         if now >= lease.tell_at:
             self._tell(lease, now)
         until = min(lease.tell_at, times.end)
@@ -375,7 +377,7 @@ class Channel:
                 return None
             self._lease = lease
             self._counts["leases"] += 1
-            self._notices_of("utc").of_lease(f"lane {lease.lane} was leased")
+            self._notices["utc"].of_lease(f"lane {lease.lane} was leased")
         return self._lease
 
     def _tell(self, lease: Lease, now: int) -> None:
@@ -395,7 +397,7 @@ class Channel:
         """Return a block of the daemon's or, if there may be, of the fallback."""
         cutter, layout = supply.cutter, PLACES[supply.kind]
         asked = self._clock.utc_tick()
-        size = supply.size(asked, layout.ticks(needed), self._age)
+        size = supply.size(asked, layout.ticks(needed))
         tick, count, origin, safe, watch = self._take(supply, size)
         self._check_time(supply.kind, tick, count, origin, safe)
         first, end = layout.places(tick, count)
@@ -424,7 +426,7 @@ class Channel:
     def _take(self, supply: _Supply, size: int) -> tuple[int, int, Origin, bool, Watch]:
         """Return the first tick, the number of ticks, and what else a Source is made of."""
         timeline, connection, used = supply.timeline, self.connection, supply.cutter.used
-        notices = self._notices_of(timeline)
+        notices = self._notices[timeline]
         fall_back = self._fall_back and timeline != "snowflake"
         retry_at, refused = self._refused.get(timeline, (0.0, None))
         if refused is None or self._clock.elapsed() >= retry_at:
@@ -457,9 +459,8 @@ class Channel:
 
     def _count_fallback(self) -> None:
         """Count the ids that the fallback has made since the last call."""
-        for supply in list(self._supplies.values()):
-            made = supply.of_fallback()
-            self.connection.untold += made
+        made = sum(supply.of_fallback() for supply in list(self._supplies.values()))
+        self.connection.untold += made
 
     def _asked(self, timeline: str, size: int) -> tuple[Block | SteadyBlock, Watch]:
         """Return the daemon's block, and its watch.
@@ -472,8 +473,8 @@ class Channel:
             if refusal.code != "must_wait":
                 raise
         waiting = self._waiting.setdefault(timeline, _thread.RLock())
-        me, self._owner = self._owner, 0
-        if me:
+        inside = self._is_inside()
+        if inside:
             # Not of a channel apart, which nobody else can enter.
             self._lock.release()
         try:
@@ -488,9 +489,8 @@ class Channel:
                 waiting.release()
             except RuntimeError:
                 pass
-            if me:
+            if inside:
                 self._enter(self._lock)
-                self._owner = me
 
     def _check_time(self, kind: str, tick: int, count: int, origin: Origin, safe: bool) -> None:
         """Raise TimeOutOfRange if ids of this kind cannot hold the time of a block.
@@ -514,13 +514,6 @@ class Channel:
             self._path, self._timeout, self._silence, clock=self._clock, life=self._life
         )
 
-    def _notices_of(self, timeline: str) -> Notices:
-        found = self._notices.get(timeline)
-        if found is None:
-            ids = ", ".join(kind for kind in KINDS if KINDS[kind].timeline == timeline)
-            found = self._notices.setdefault(timeline, Notices(ids, self._clock))
-        return found
-
 
 class _Supply:
     """What a channel has for *kind*: its cutter, and how many ticks to ask for.
@@ -537,9 +530,13 @@ class _Supply:
         self.cutter: Cutter = self._new()
         self.first = self.end = self.until = self.counted = 0
         self.origin: Origin | None = None
-        self._size = MIN_BLOCK
         self._burst = 0
-        first, end = PLACES[kind].places(UNIX_EPOCH, MAX_LEAD)
+        age, layout = int(settings.max_age * TICKS_PER_SECOND), PLACES[kind]
+        # A block is as old as its first tick, so more than half of max_age is not worth asking for.
+        self._size = self._least = layout.ticks(1)
+        self._most = max(1, min(MAX_BLOCK, age // 2))
+        self._at_once = min(MAX_BLOCK, int(AT_ONCE * age))
+        first, end = layout.places(UNIX_EPOCH, MAX_LEAD)
         self._most_lead = end - first
 
     def restart(self, first: int) -> None:
@@ -566,21 +563,18 @@ class _Supply:
         """Whether *used* leads *end* by more than an hour: a clock was wrong then."""
         return used - end > self._most_lead
 
-    def size(self, now: int, needed: int, age: int) -> int:
-        """Return how many ticks to ask for at *now*, where *needed* would do; *age* is max_age.
+    def size(self, now: int, needed: int) -> int:
+        """Return how many ticks to ask for at *now*, where *needed* would do.
 
         Where a block was used up in time, the next is larger. After a pause there is room for a
         burst like the last one, and for half as much again.
         """
-        layout = PLACES[self.kind]
-        # A block is as old as its first tick, so more than half of max_age is not worth asking for.
-        most = max(1, min(MAX_BLOCK, age // 2))
         spent = max(0, min(self.cutter.used, self.end) - self.first)
         if now < self.until:
             self._burst += spent
-            self._size *= 2
+            size = 2 * self._size
         else:
-            self._size = layout.ticks((self._burst + spent) * 3 // 2)
+            size = PLACES[self.kind].ticks((self._burst + spent) * 3 // 2)
             self._burst = 0
-        self._size = max(min(self._size, most), min(MIN_BLOCK, most))
-        return max(layout.ticks(1), min(needed, MAX_BLOCK, int(AT_ONCE * age)), self._size)
+        self._size = max(self._least, min(max(MIN_BLOCK, size), self._most))
+        return max(min(needed, self._at_once), self._size)

@@ -353,7 +353,7 @@ class Channel:
         if now >= lease.tell_at:
             self._tell(lease, now)
         until = min(lease.tell_at, times.end)
-        supply.begin(lease.origin)
+        supply.origin = lease.origin
         supply.cutter.source = Source(
             begin, until, begin, until, lease.origin, True, True, *lease.watch
         )
@@ -416,9 +416,10 @@ class Channel:
                 self._lease = None
                 self.connection.close()
             supply.restart(first)
-        elif supply.begin(origin) and supply.timeline != "utc" and not layout.random:
+        elif supply.origin not in (None, origin) and supply.timeline != "utc" and not layout.random:
             # Within a run the node or the worker comes first in the order of ids.
             cutter.raise_to(used - 1 + layout.room(used - 1))
+        supply.origin = origin
         supply.first, supply.end, supply.until = first, end, asked + self._age - count
         supply.counted = end if safe else max(first, supply.cutter.used)
         return Source(first, end, max(asked, now), supply.until, origin, safe, False, *watch)
@@ -544,11 +545,6 @@ class _Supply:
         former, self.cutter = self.cutter, self._new()
         self.cutter.raise_to(first)
         former.source = None
-
-    def begin(self, origin: Origin) -> bool:
-        """Go on with *origin*; return whether it is another one."""
-        former, self.origin = self.origin, origin
-        return former not in (None, origin)
 
     def of_fallback(self) -> int:
         """Return how many ids of the fallback were made here since the last call."""

@@ -357,6 +357,16 @@ def test_without_any_age_nothing_is_read_ahead(reads: Reads, kind: str) -> None:
     assert reads.sizes == [random_size(kind)] * 3
 
 
+@pytest.mark.parametrize("step", [-2, 0])
+def test_no_random_bytes_are_read_for_a_source_whose_time_is_over(reads: Reads, step: int) -> None:
+    """Each burst after a pause begins with such a source, and reads others for the next one."""
+    hand = hand_of("v7", reads)
+    hand.lane(since=hand.now - 1, until=hand.now)
+    hand.now += step
+    assert hand.one("v7") is None
+    assert reads.sizes == []
+
+
 @pytest.mark.parametrize("kind", ["v4", "v7"])
 def test_what_was_read_is_dropped_with_the_source(reads: Reads, kind: str) -> None:
     """It may be of before a clone of the machine. Another of the same places counts too."""

@@ -508,6 +508,17 @@ def test_a_silent_daemon_is_told_nothing(path: Path) -> None:
             assert [*msgpack.Unpacker(sent)] == [[0, 1, "take", ["utc", 1, False, False]]]
 
 
+def test_ids_of_the_fallback_are_told_with_a_request_that_has_an_answer(path: Path) -> None:
+    """A daemon that ends may not have read what goes before a notification."""
+    with Server(path, grants()) as server, connect(path) as found:
+        found.take("utc", 1)
+        found.untold = 7
+        found.tell_in_use()
+        assert found.untold == 7
+        found.take("utc", 1)
+        assert (server.fallback_ids, found.untold) == ([7], 0)
+
+
 def test_more_ids_of_the_fallback_than_can_be_told_are_told_as_the_highest_count(
     path: Path,
 ) -> None:

@@ -163,6 +163,8 @@ class Channel:
         self._clock = settings.clock
         self._life = life
         self._lock = _thread.RLock()
+        # Whether this thread is in the channel, by one greenlet of gevent's or another.
+        self._is_inside = self._lock._is_owned  # type: ignore[attr-defined]  # threading uses it too
         self._waiting: dict[str, _thread.RLock] = {}
         self._silence = silence or Silence(always=not self._fall_back)
         self.connection = self._connect()
@@ -259,10 +261,6 @@ class Channel:
             for notices in self._notices.values():
                 if notices.pending:
                     notices.tell()
-
-    def _is_inside(self) -> bool:
-        """Whether this thread is in the channel, by one greenlet of gevent's or another."""
-        return bool(self._lock._is_owned())  # type: ignore[attr-defined]  # threading uses it too
 
     def _enter(self, lock: _thread.RLock) -> None:
         """Acquire a lock. Raises Over if the life ends meanwhile: nobody may release it then."""

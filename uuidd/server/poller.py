@@ -8,14 +8,12 @@ Theory of operation
 2. One more epoll waits for those epolls. Users are served in turns (fairness.py), so a user with
    thousands of connections delays the others by one turn.
 3. Nearly all requests arrive whole and can be answered at once: to pump their client here is enough
-   (client.py), without a task. Its epoll is level-triggered. So what one pump leaves unread is told
-   of again, and so is an end that comes with the last bytes.
+   (client.py). Whatever takes waiting goes to a task (acceptor.py). The epoll is level-triggered.
+   So what one pump leaves unread is told of again, and so is an end that comes with the last bytes.
 4. A client that alone sends back-to-back requests is busy-polled: the poller looks for its next
    request for a moment before it goes to sleep. Before that the tasks have a turn.
 5. A connection that has ended, and whose client has not read the page, is parked too, in a queue
    of its own. It is closed when all was read.
-6. Whatever takes waiting goes to a task (acceptor.py), which parks the connection again: a request
-   that arrived in part, one that needs a save or free ticks, a reply that is not read.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ _READ = select.EPOLLOUT | select.EPOLLET
 
 
 class _Queue:
-    """The silent connections of a user, by descriptor, and those *ready* to be read."""
+    """The parked clients of a user, by descriptor, and those *ready* to be served."""
 
     __slots__ = ("clients", "epoll", "ready")
 
@@ -87,41 +85,47 @@ class Poller:
         self._place = place
         self._refuse = refuse
         self._monotonic = monotonic
-        self._epoll = epoll
         # With one core, to poll would keep the client from it.
         self._spins = SPINS if (cores or len(os.sched_getaffinity(0))) > 1 else 0
         self._back_to_back = False
-        self._alone, self._alone_at = -1, 0.0
+        self._alone: int | None = None
+        self._alone_at = 0.0
         self._users = epoll()
-        self._by_fd: dict[int, _Queue] = {}
-        self._shared, self._ended = self._new_queue(), self._new_queue()
+        self._shared, self._ended, *own = (_Queue(epoll()) for _ in range(2 + QUEUES))
         # By uid. The key of a queue that no user has had yet is below 0.
-        self._queues = {-number: self._new_queue() for number in range(1, QUEUES + 1)}
+        self._queues = {-number: queue for number, queue in enumerate(own, 1)}
+        self._by_fd = {each.epoll.fileno(): each for each in (self._shared, self._ended, *own)}
+        for fd in self._by_fd:
+            self._users.register(fd, select.EPOLLIN)
 
     async def run(self) -> None:
         """Serve until cancelled."""
         monotonic = self._monotonic
         round_ends = monotonic() + ROUND_SECONDS
-        with self._users:
-            while True:
-                ready = self._users.poll(0, EVENTS)
-                if not ready and self._back_to_back:
-                    self._back_to_back = False
+        while True:
+            if not (ready := self._users.poll(0, EVENTS)):
+                ready = await self._wait()
+                round_ends = monotonic() + ROUND_SECONDS
+            # Each once before any a second time: epoll would return the first ones again.
+            for fd, _ in ready:
+                self._serve_user(self._by_fd[fd])
+                if monotonic() > round_ends:
                     await trio.lowlevel.checkpoint()
                     round_ends = monotonic() + ROUND_SECONDS
-                    ready = self._busy_poll()
-                if not ready:
-                    try:
-                        await trio.lowlevel.wait_readable(self._users.fileno())
-                    except OSError:
-                        await trio.sleep(PAUSE)
-                    round_ends = monotonic() + ROUND_SECONDS
-                # Each once before any a second time: epoll would return the first ones again.
-                for fd, _ in ready:
-                    self._serve_user(self._by_fd[fd])
-                    if monotonic() > round_ends:
-                        await trio.lowlevel.checkpoint()
-                        round_ends = monotonic() + ROUND_SECONDS
+
+    async def _wait(self) -> list[tuple[int, int]]:
+        """Wait until a client may be ready; return those that a busy poll has found so."""
+        if self._back_to_back:
+            self._back_to_back = False
+            await trio.lowlevel.checkpoint()
+            for _ in range(self._spins):
+                if ready := self._users.poll(0, EVENTS):
+                    return ready
+        try:
+            await trio.lowlevel.wait_readable(self._users.fileno())
+        except OSError:
+            await trio.sleep(PAUSE)
+        return []
 
     def park(self, client: Client) -> None:
         """Wait for the next request of a client, or if it has ended until it has read everything.
@@ -151,12 +155,6 @@ class Poller:
                 return True
         return False
 
-    def _new_queue(self) -> _Queue:
-        queue = _Queue(self._epoll())
-        self._users.register(queue.epoll.fileno(), select.EPOLLIN)
-        self._by_fd[queue.epoll.fileno()] = queue
-        return queue
-
     def _queue_of(self, uid: int) -> _Queue:
         """Return the queue of a user, or if none is free the one that others share."""
         if uid not in self._queues:
@@ -167,28 +165,23 @@ class Poller:
             self._queues[uid] = self._queues.pop(last)
         return self._queues[uid]
 
-    def _busy_poll(self) -> list[tuple[int, int]]:
-        """Return what has become ready within a moment."""
-        for _ in range(self._spins):
-            if ready := self._users.poll(0, EVENTS):
-                return ready
-        return []
-
     def _serve_user(self, queue: _Queue) -> None:
         """Serve a user's connections for one turn, each once before any a second time."""
         if queue is self._ended:
-            self._close_those_read()
+            # All at once, for none of these is ready a second time.
+            for fd, _ in queue.epoll.poll(0, ENDS):
+                if not queue.clients[fd].is_unread():
+                    self._leave(queue, queue.clients[fd], END)
             return
         monotonic, ready = self._monotonic, queue.ready
         now = monotonic()
         ends = now + TURN_SECONDS
         if not ready:
             ready = queue.ready = [fd for fd, _ in reversed(queue.epoll.poll(0, EVENTS))]
-            alone, self._alone = self._alone, -1
-            self._back_to_back = False
-            if len(ready) == 1:
-                self._back_to_back = alone == ready[0] and now < self._alone_at + BACK_TO_BACK
-                self._alone, self._alone_at = ready[0], now
+            alone = ready[0] if len(ready) == 1 else None
+            is_soon = alone == self._alone and now < self._alone_at + BACK_TO_BACK
+            self._back_to_back = is_soon and alone is not None
+            self._alone, self._alone_at = alone, now
         while ready:
             client = queue.clients.get(ready.pop())
             if client is not None:
@@ -197,13 +190,6 @@ class Poller:
                     self._leave(queue, client, then)
             if monotonic() > ends:
                 break
-
-    def _close_those_read(self) -> None:
-        # All at once, for none of these is ready a second time.
-        for fd, _ in self._ended.epoll.poll(0, ENDS):
-            client = self._ended.clients[fd]
-            if not client.is_unread():
-                self._leave(self._ended, client, END)
 
     def _leave(self, queue: _Queue, client: Client, then: Next) -> None:
         fd = client.sock.fileno()

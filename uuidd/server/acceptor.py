@@ -274,10 +274,11 @@ class Acceptor:
         if client.refusal:
             self._rejected.remove(client)
         else:
-            client.give_up()
+            # It refers to the client, and counts as waiting until Python finds that cycle.
+            client.answer = None
             if client.lease is not None:
                 self._service.leasing.release(client)
-            if not (client.ended or self._closing) and client.greeted and client.is_unread():
+            if not (client.ended or self._closing) and client.is_unread():
                 client.end()
                 self._poller.park(client)
                 return

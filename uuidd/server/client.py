@@ -9,8 +9,9 @@ Theory of operation
    else receive, then answer, then send. So replies keep the order of requests, and a client that
    does not read its replies has no more of them made.
 3. An answer is a generator (service.py), which leaves the reply in *unsent*. What it yields has to
-   come before it goes on (fairness.py). So a request is read and parsed once, however often it has
-   to wait.
+   come before it goes on (fairness.py), but after the replies before it were read: only so many
+   clients of one user may leave theirs unread, and many may wait. So a request is read and parsed
+   once, however often it has to wait.
 4. The first byte tells the dialect, for good. A libuuid connection has one request, gets one reply,
    and ends. An rpc connection goes on until its end, or until bytes that are not a request.
 5. Between two requests ``pump`` looks whether the turn is over. It answers one request at least: a
@@ -33,11 +34,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import socket
+import sys
 import termios
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from uuidd.core.timeline.page import Lease
@@ -67,7 +69,6 @@ had turns for all of them, and one user may have thousands of connections."""
 FIRST = "first"
 """Stands for the first reply to a client."""
 
-_INT = Struct("i")
 _DONTWAIT = int(socket.MSG_DONTWAIT)
 
 
@@ -87,6 +88,7 @@ class Next(Enum):
 REQUEST, REST, READ, PAUSE, PIECE, TURN, END = Next
 
 
+@dataclass(slots=True, eq=False)
 class Client:
     """The client at *sock*, of *uid*, which *service* answers under its limits. No call blocks.
 
@@ -98,46 +100,35 @@ class Client:
     sent.
     """
 
-    __slots__ = (
-        "_after",
-        "_answer",
-        "_data",
-        "_service",
-        "deadline",
-        "ended",
-        "has_page",
-        "lease",
-        "page_for",
-        "pause",
-        "refusal",
-        "silent_since",
-        "sock",
-        "tally",
-        "uid",
-        "unsent",
-    )
+    sock: socket.SocketType
+    uid: int
+    service: Service
+    refusal: str = ""
+    silent_since: float | None = 0.0
+    lease: Lease | None = None
+    has_page: bool = False
+    ended: bool = False
+    deadline: float | None = None
+    pause: Pause = None
+    unsent: bytes = b""
+    tally: Tally = field(init=False)
+    """The counts of its dialect."""
 
-    def __init__(
-        self, sock: socket.SocketType, uid: int, service: Service, refusal: str = ""
-    ) -> None:
-        self.sock = sock
-        self.uid = uid
-        self.refusal = refusal
-        self._service = service
-        self.has_page = self.ended = False
-        self.silent_since: float | None = 0.0
-        self.deadline: float | None = None
-        self.lease: Lease | None = None
-        self.unsent = self._data = b""
-        self.tally: Tally = service.rpc
-        """The counts of its dialect."""
-        self.pause: Pause = None
-        self._answer: Answer | None = None
-        self._after = REST if refusal else REQUEST
-        """What has to happen next once the answer that is half made, and all replies, are sent."""
-        self.page_for: int | str | None = None if refusal else FIRST
-        """The reply that passes the page: FIRST, or that to the request for a lease, its msgid. If
-        it cannot be passed with that one, the lease is taken back."""
+    page_for: int | str | None = FIRST
+    """The reply that passes the page: FIRST, or that to the request for a lease, its msgid. If it
+    cannot be passed with that one, the lease is taken back."""
+
+    answer: Answer | None = None
+    """The answer that is half made."""
+
+    _data: bytes = b""
+    _after: Next = REQUEST
+    """What has to happen next once the answer that is half made, and all replies, are sent."""
+
+    def __post_init__(self) -> None:
+        self.tally = self.service.rpc
+        if self.refusal:
+            self.page_for, self._after = None, REST
 
     def pump(self, ends: float, monotonic: Callable[[], float] = time.monotonic) -> Next:
         """Do what can be done at once, in a turn until *ends*; return what has to happen next.
@@ -147,23 +138,23 @@ class Client:
         if self.unsent:
             if then := self._send():
                 return then
-            if self._answer is not None and self.pause is not None:
+            if self.answer is not None and self.pause is not None:
                 # Nobody has waited for it yet, but for the client, to read what came before.
                 return PAUSE
-        if self._answer is not None:
-            self._go_on(self._answer)
+        if self.answer is not None:
+            self._go_on(self.answer)
         elif self._after is END:
             return END
         else:
             if self._after is not TURN and (then := self.receive()):
                 return then
-            if self.tally is self._service.libuuid:
+            if self.tally is self.service.libuuid:
                 self._answer_libuuid()
             else:
                 self._answer_requests(ends, monotonic)
         if self.unsent and (then := self._send()):
             return then
-        if self._answer is not None:
+        if self.answer is not None:
             return PIECE if self.pause is None else PAUSE
         return self._after
 
@@ -177,29 +168,26 @@ class Client:
             # The peer is gone, which is an end as well.
             data = b""
         is_new, self.silent_since = self.silent_since is not None, None
-        if not data or (is_new and not self._begins(data[0])):
+        if not data:
             return END
+        if is_new:
+            if data[0] in LIBUUID_FIRST:
+                self.tally = self.service.libuuid
+                self.page_for = None
+            elif data[0] not in RPC_FIRST:
+                self.tally.refuse("malformed")
+                return END
+            else:
+                with contextlib.suppress(OSError):
+                    # Limits what the system keeps for a peer that does not read.
+                    self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
         self._data = self._data + data if self._data else data
         self._after = TURN
         return None
 
-    def _begins(self, first: int) -> bool:
-        """Note the dialect of a first byte; return whether there is any."""
-        if first in LIBUUID_FIRST:
-            self.tally = self._service.libuuid
-            self.page_for = None
-        elif first in RPC_FIRST:
-            with contextlib.suppress(OSError):
-                # Limits what the system keeps for a peer that does not read.
-                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD_BYTES)
-        else:
-            self.tally.refuse("malformed")
-            return False
-        return True
-
     def _answer_requests(self, ends: float, monotonic: Callable[[], float]) -> None:
         """Answer the requests that have arrived, until the turn is over or one has to wait."""
-        data, limits = self._data, self._service.limits
+        data, limits = self._data, self.service.limits
         end = answered = 0
         try:
             for request, request_end in rpc.unpack_requests(data, limit=limits.request_bytes):
@@ -216,7 +204,7 @@ class Client:
                     self._after = END
                     self.unsent = rpc.pack_error(request.msgid, "busy", self.refusal)
                     return
-                if not self._go_on(self._service.answer(request, self)):
+                if not self._go_on(self.service.answer(request, self)):
                     break
             else:
                 self._after = REST
@@ -235,77 +223,67 @@ class Client:
                     self._after = REQUEST
 
     def _answer_libuuid(self) -> None:
+        self._after = END
         try:
             request = libuuid.unpack_request(self._data)
         except libuuid.ProtocolError:
             self.tally.refuse("malformed")
-            self._after = END
             return
         if request is None:
             self._after = REST
             return
-        self._after = END
         self.deadline = None
         if not self.refusal:
-            self._go_on(self._service.answer_libuuid(request, self))
+            self._go_on(self.service.answer_libuuid(request, self))
 
     def _go_on(self, answer: Answer) -> bool:
         """Go on with an answer; return whether it has ended."""
         self.pause = next(answer, _no_more)
         ended = self.pause is _no_more
-        self._answer = None if ended else answer
+        self.answer = None if ended else answer
         return ended
 
     def _send(self) -> Next | None:
         """Send replies; return what has to happen next, None if all of them could be sent."""
-        data, sent = self.unsent, 0
-        if self.page_for is not None:
-            data, sent = self._send_with_page(data)
+        sent = 0 if self.page_for is None else self._send_with_page()
         try:
-            sent = sent or self.sock.send(data, _DONTWAIT)
+            sent = sent or self.sock.send(self.unsent, _DONTWAIT)
         except BlockingIOError:
             return READ
         except OSError:
             return END
-        if sent < len(data):
-            self.unsent = data[sent:]
+        if sent < len(self.unsent):
+            self.unsent = self.unsent[sent:]
             return READ
         self.unsent = b""
         self.deadline = None
         return None
 
-    def _send_with_page(self, data: bytes) -> tuple[bytes, int]:
-        """Send replies with the page; return what there is to send, and how much of it is sent.
+    def _send_with_page(self) -> int:
+        """Send replies with the page; return how many bytes were sent, 0 if it cannot be passed.
 
         So who holds a block knows of a clone without a request for that. Who does not receive the
         descriptor misses nothing: the kernel drops it.
         """
         page_for, self.page_for = self.page_for, None
-        sent = self._service.leasing.send_with_page(self.sock, data)
+        sent = self.service.leasing.send_with_page(self.sock, self.unsent)
         if isinstance(page_for, int):
             self.has_page = sent > 0
             if not sent:
-                data = self.unsent = self._service.take_back_lease(page_for, self)
-        return data, sent
-
-    @property
-    def greeted(self) -> bool:
-        """Whether the first rpc reply was sent, with the page."""
-        return self.page_for != FIRST and self.tally is self._service.rpc
+                refused = self.service.leasing.take_back(self)
+                self.tally.refuse(refused.code)
+                self.unsent = rpc.pack_error(page_for, refused.code, refused.message)
+        return sent
 
     def is_unread(self) -> bool:
-        """Whether the client, or a process that has a copy of its socket, has not read all."""
-        unread = fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(_INT.size))
-        return bool(_INT.unpack(unread)[0] >= LEAST_UNREAD)
+        """Whether the page is on its way: not all that was sent with it and since was read.
 
-    def give_up(self) -> None:
-        """Make no more of the answer that is half made.
-
-        It refers to this client, so else it would count as waiting until Python finds that cycle.
+        It is the client that reads, or a process that has a copy of its socket.
         """
-        if self._answer is not None:
-            self._answer.close()
-            self._answer = None
+        if self.page_for == FIRST or self.tally is self.service.libuuid:
+            return False
+        unread = fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4))
+        return int.from_bytes(unread, sys.byteorder) >= LEAST_UNREAD
 
     def end_reading(self) -> None:
         """Let reading end after what has arrived already."""

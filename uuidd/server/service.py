@@ -78,7 +78,7 @@ class Service:
                 self.fallback.add(client.uid, methods.unpack_fallback_ids(request.params))
             return
         while True:
-            ids, code, is_lease = 0, "", False
+            ids, code = 0, ""
             result: Any
             try:
                 call = methods.parse(request.method, request.params)
@@ -93,13 +93,14 @@ class Service:
                     result = yield from self.make(call, client.uid)
                     ids = len(result)
                 elif call == "lease":
-                    is_lease = not client.has_page
-                    if is_lease and client.unsent:
+                    if client.unsent and not client.has_page:
                         # The page goes with the first byte that is sent.
                         yield None
                     result = yield from self.leasing.grant(client)
                     if type(result) is Lease:
                         result = methods.pack_lease(result)
+                        if not client.has_page:
+                            client.page_for = msgid
                 elif call == "renew":
                     self._check_permitted(client.uid)
                     result = (yield from self._clones.renew())._asdict()
@@ -109,7 +110,7 @@ class Service:
                 # A traceback refers to this answer, which the garbage collector would have to end.
                 result = refused.with_traceback(None)
             if type(result) is RefusedError:
-                code, is_lease = result.code, False
+                code = result.code
                 reply = rpc.pack_error(msgid, code, result.message)
             else:
                 reply = rpc.pack_response(msgid, result)
@@ -118,8 +119,6 @@ class Service:
         tally.ids += ids
         if code:
             tally.refuse(code)
-        if is_lease:
-            client.page_for = msgid
         client.unsent += reply
 
     def make(self, call: Make, uid: int) -> Generator[Pause, None, list[str]]:
@@ -178,12 +177,6 @@ class Service:
         else:
             tally.ids += ids
         client.unsent += reply
-
-    def take_back_lease(self, msgid: int, client: Client) -> bytes:
-        """End the lease that request *msgid* was just granted; return the reply to send instead."""
-        refused = self.leasing.take_back(client)
-        self.rpc.refuse(refused.code)
-        return rpc.pack_error(msgid, refused.code, refused.message)
 
     def _check_permitted(self, uid: int) -> None:
         """Check that the user *uid* may have the daemon renewed. Raises RefusedError."""

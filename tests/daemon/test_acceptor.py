@@ -191,6 +191,28 @@ async def test_of_one_users_makes_only_one_is_half_made(monkeypatch: pytest.Monk
     assert happened == ["begun", "ended"] * 5
 
 
+async def test_the_tasks_of_a_user_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many connections one user has, another user waits for one turn of it."""
+    answered: list[int] = []
+    async with serving(pipelined=1) as served, contextlib.AsyncExitStack() as stack:
+        answer = served.inside.service.answer
+
+        def noted(asked: rpc.Request, client: Client) -> Answer:
+            answered.append(client.uid)
+            return answer(asked, client)
+
+        monkeypatch.setattr(served.inside.service, "answer", noted)
+        await trio.testing.wait_all_tasks_blocked()
+        for uid in [1] * 20 + [2]:
+            theirs, ours = socket.socketpair()
+            stack.enter_context(theirs).send(request("make", "v4") * 2)
+            served.acceptor.admit(ours, uid)
+        await trio.testing.wait_all_tasks_blocked()
+    assert answered[:21] == [1] * 20 + [2]
+    assert answered[21:].index(2) < 3
+    assert sorted(answered) == [1] * 40 + [2] * 2
+
+
 async def test_silence_is_looked_for_once_a_second() -> None:
     """Looking takes long where there are thousands, and some may connect thousands of times."""
     async with serving(connections=1) as served, served.connect():
@@ -427,7 +449,7 @@ async def old(_: Peer) -> None:
         (new, NEW_GRACE - 2 * GRACE_LOOK, NEW_GRACE - 2 * GRACE_LOOK),
         # A program that connects at its start, and asks hours later, delays no restart.
         (old, None, GRACE),
-        (old, GRACE / 2, GRACE),
+        (old, GRACE / 2, GRACE / 2),
     ],
 )
 async def test_stop_leaves_a_moment_to_those_who_have_not_asked_yet(

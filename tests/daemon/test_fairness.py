@@ -3,17 +3,13 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-import trio
 
-from tests.daemon.fakes import TickingClock
 from uuidd.server.fairness import (
     CONTENDED,
     IDLE_CREDIT,
     MAX_CREDIT,
-    TURN_SECONDS,
     OverShare,
     Shares,
-    Turns,
     counting,
 )
 
@@ -115,33 +111,6 @@ def test_what_was_drawn_before_a_shortage_does_not_count() -> None:
     take(shares, OTHER, asked=2, given=1, at=0)
     assert shares.contended
     shares.check(GREEDY, at=0)
-
-
-async def test_the_connections_of_a_user_take_turns() -> None:
-    """However many connections one user has, another user waits for one turn of it."""
-    order: list[int] = []
-    turns = Turns()
-
-    async def ask(uid: int) -> None:
-        async with turns.turn(uid):
-            order.append(uid)
-
-    async with trio.open_nursery() as nursery:
-        for uid in [GREEDY] * 50 + [OTHER]:
-            nursery.start_soon(ask, uid)
-    assert order.index(OTHER) < 3
-    assert sorted(order) == [GREEDY] * 50 + [OTHER]
-
-
-async def test_a_turn_tells_when_it_ends() -> None:
-    """It has its time from when it begins, not from when it was asked for."""
-    clock = TickingClock()
-    turns = Turns(clock)
-    async with turns.turn(GREEDY) as ends:
-        assert ends == TURN_SECONDS
-    clock.now = 1.0
-    async with turns.turn(GREEDY) as ends:
-        assert ends == 1.0 + TURN_SECONDS
 
 
 def test_a_user_who_waits_no_longer_takes_no_memory() -> None:

@@ -12,11 +12,10 @@ Theory of operation
    the thousand requests that one save lets go on, each would wait for the turns of all before it.
 4. Each wait for the client has a deadline, and what is late is counted as refused. A client that
    has gone is not. Only so many connections of one user may leave replies unread.
-5. A client over a limit always has a task, which reads its request, and closes it after the reply.
-6. A connection over which the page is on its way is parked after its end, and counts until the page
+5. A connection over which the page is on its way is parked after its end, and counts until the page
    was read. Otherwise one user could have thousands of such connections, and the kernel would pass
    no page to others (leasing.py).
-7. A stop first lets leases last, before any connection ends. Then it lets reading end, and so each
+6. A stop first lets leases last, before any connection ends. Then it lets reading end, and so each
    client ends after what it has sent already. Those that have sent nothing have a moment first.
 """
 
@@ -32,13 +31,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
+from weakref import WeakValueDictionary
 
 import trio
 
 from uuidd.server.admission import Admission
 from uuidd.server.client import END, REQUEST, Client, Next
 from uuidd.server.descriptors import Dropper
-from uuidd.server.fairness import TURN_SECONDS, Turns, counting
+from uuidd.server.fairness import TURN_SECONDS, counting
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
 from uuidd.server.service import Service
@@ -85,11 +85,12 @@ class Acceptor:
         self._limits = service.limits
         self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
         self._monotonic = monotonic
-        self._turns = Turns(monotonic)
+        # Of each user one task at a time. A lock lasts as long as a task has it or waits for it.
+        self._turns: WeakValueDictionary[int, trio.Lock] = WeakValueDictionary()
         # The connections of each user whose replies wait to be read.
         self._unread: Counter[int] = Counter()
         self._rejected: set[Client] = set()
-        self._ended = trio.Event()
+        self._ended = trio.lowlevel.ParkingLot()
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = self._closing = False
         self._poller = Poller(self._place, service.rpc.refuse, monotonic)
@@ -104,7 +105,7 @@ class Acceptor:
                     await _end_if_out_of_memory(self._accept)
                 self._stop_reading()
                 if self._draining:
-                    await _end_if_out_of_memory(partial(self._accept, backlog_only=True))
+                    await _end_if_out_of_memory(self._accept)
                 await self._finish()
                 self._tasks.cancel_scope.cancel()
         finally:
@@ -121,38 +122,32 @@ class Acceptor:
         self._draining = drain
         self._accepting.cancel()
 
-    async def _accept(self, *, backlog_only: bool = False) -> None:
+    async def _accept(self) -> None:
+        """Accept until cancelled, or after ``stop`` until no connection is queued."""
         # An accept that finds none takes five times as long as to ask first.
         connecting = select.poll()
         connecting.register(self._listener, select.POLLIN)
         accepted = 0
         while True:
-            if not backlog_only and not connecting.poll(0):
-                try:
-                    await trio.lowlevel.wait_readable(self._listener)
-                except OSError as error:
-                    await self._after(error)
             try:
-                sock = self._accept_one()
+                if not self._closing and not connecting.poll(0):
+                    await trio.lowlevel.wait_readable(self._listener)
+                # What accept() does besides this is to look up enums, and that takes as long again.
+                fd, _ = self._listener._accept()  # type: ignore[attr-defined]
             except BlockingIOError:
-                if backlog_only:
+                if self._closing:
                     # Only this tells: a listener that was shut down always polls readable.
                     return
                 await trio.lowlevel.checkpoint()
-                continue
             except OSError as error:
                 await self._after(error)
-                continue
-            self._exhausted = False
-            self.admit(sock, peer_uid(sock))
-            accepted += 1
-            if not accepted % ACCEPTS:
-                await trio.lowlevel.checkpoint()
-
-    def _accept_one(self) -> socket.SocketType:
-        # What accept() does besides this is to look up enums, and that takes as long again.
-        fd, _ = self._listener._accept()  # type: ignore[attr-defined]
-        return socket.SocketType(_FAMILY, _TYPE, 0, fd)
+            else:
+                self._exhausted = False
+                sock = socket.SocketType(_FAMILY, _TYPE, 0, fd)
+                self.admit(sock, peer_uid(sock))
+                accepted += 1
+                if not accepted % ACCEPTS:
+                    await trio.lowlevel.checkpoint()
 
     async def _after(self, error: OSError) -> None:
         """Go on after a failed accept: the client has gone, or the system is short of something."""
@@ -170,14 +165,13 @@ class Acceptor:
         refusal = admission.refusal(uid)
         if refusal and admission.make_room(uid, self._poller.drop, refuse):
             refusal = admission.refusal(uid)
-        sock = self._dropper.wary(sock)
-        client = Client(sock, uid, self._service, refusal)
+        client = Client(self._dropper.wary(sock), uid, self._service, refusal)
         then = client.receive()
         if refusal:
             refuse("connections")
             admission.rejected += 1
             if len(self._rejected) >= MAX_REJECTIONS:
-                sock.close()
+                client.sock.close()
                 return
             self._rejected.add(client)
         else:
@@ -185,7 +179,7 @@ class Acceptor:
                 then = self._pump(client)
             if then is END:
                 # Nobody can see that it was open, and to count it costs a tenth of the whole.
-                sock.close()
+                client.sock.close()
                 return
             admission.enter(client)
         if then is None:
@@ -204,7 +198,7 @@ class Acceptor:
         elif then is REQUEST:
             self._poller.park(client)
         else:
-            self._tasks.start_soon(_end_if_out_of_memory, partial(self._attend, client, then))
+            self._tasks.start_soon(_end_if_out_of_memory, self._attend, client, then)
 
     async def _attend(self, client: Client, then: Next) -> None:
         """Wait for what has to happen, and pump, until the client is silent or ends."""
@@ -214,15 +208,13 @@ class Acceptor:
 
     async def _next(self, client: Client, then: Next) -> Next:
         """Wait for what has to happen, pump, and return what has to happen next."""
-        if then is Next.PAUSE:
-            assert client.pause is not None  # noqa: S101  (pump has set it)
+        if then is Next.PAUSE and client.pause is not None:
             await client.pause()
             return client.pump(0.0)
-        if then is Next.READ:
-            if not await self._read(client):
-                client.tally.refuse("unread")
-                return END
-        elif then is Next.REST:
+        if then is Next.READ and not await self._read(client):
+            client.tally.refuse("unread")
+            return END
+        if then is Next.REST:
             seconds = self._limits.request_seconds
             if not await _ready(trio.lowlevel.wait_readable, client, seconds):
                 if not client.refusal:
@@ -231,8 +223,8 @@ class Acceptor:
             # Outside of a turn, so that an end waits for none.
             if waits := client.receive():
                 return waits
-        async with self._turns.turn(client.uid) as ends:
-            while (then := client.pump(ends, self._monotonic)) is Next.PIECE:
+        async with self._turns.setdefault(client.uid, trio.Lock()):
+            while (then := self._pump(client)) is Next.PIECE:
                 await trio.lowlevel.checkpoint()
         return then
 
@@ -256,19 +248,20 @@ class Acceptor:
     async def _finish(self) -> None:
         """Leave clients that have sent nothing a moment to do so; wait until all have ended."""
         begun = trio.current_time()
-        if any(client.silent_since is not None for client in self._open | self._rejected):
-            await trio.sleep(GRACE)
         long_ago = begun - self._limits.request_seconds
-        until = begun + NEW_GRACE
-        while trio.current_time() < until and any(  # noqa: ASYNC110  (once)
-            each.silent_since is not None and each.silent_since > long_ago for each in self._open
-        ):
+
+        def may_send(client: Client) -> bool:
+            if client.silent_since is None:
+                return False
+            is_new = client.silent_since > long_ago and not client.refusal
+            return trio.current_time() < begun + (NEW_GRACE if is_new else GRACE)
+
+        while any(map(may_send, self._open | self._rejected)):  # noqa: ASYNC110  (once)
             await trio.sleep(GRACE_LOOK)
         for client in self._open | self._rejected:
             client.end_reading()
         while self._open or self._rejected:
-            self._ended = trio.Event()
-            await self._ended.wait()
+            await self._ended.park()
 
     def _end(self, client: Client) -> None:
         if client.refusal:
@@ -276,16 +269,14 @@ class Acceptor:
         else:
             # It refers to the client, and counts as waiting until Python finds that cycle.
             client.answer = None
-            if client.lease is not None:
-                self._service.leasing.release(client)
+            self._service.leasing.release(client)
             if not (client.ended or self._closing) and client.is_unread():
                 client.end()
                 self._poller.park(client)
                 return
             self._admission.leave(client)
         client.sock.close()
-        if self._closing:
-            self._ended.set()
+        self._ended.unpark_all()
 
 
 async def _ready(
@@ -294,24 +285,21 @@ async def _ready(
     """Wait for a client, until its deadline, which is set if it has none; return if it came."""
     if client.deadline is None:
         client.deadline = trio.current_time() + seconds
-    with trio.move_on_at(client.deadline):
-        try:
-            await wait(client.sock)
-        except OSError:
-            # The system allows no more waiting (fs.epoll.max_user_watches).
-            return False
+    # An OSError means that the system allows no more waiting (fs.epoll.max_user_watches).
+    with trio.move_on_at(client.deadline), contextlib.suppress(OSError):
+        await wait(client.sock)
         return True
     return False
 
 
-async def _end_if_out_of_memory(work: Callable[[], Awaitable[object]]) -> None:
-    """Do *work*, and end the process at once when there is no memory for it.
+async def _end_if_out_of_memory(work: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    """Do *work* with *arguments*, and end the process at once when there is no memory for it.
 
     An exception that is raised needs memory too, and a daemon once hung while it handled one.
     This end is a crash like any other: the next start repeats no id.
     """
     try:
-        await work()
+        await work(*arguments)
     except MemoryError:
         with contextlib.suppress(OSError):
             os.write(2, b"uuidd: ERROR: out of memory, ending at once\n")

@@ -14,7 +14,7 @@ Theory of operation
 5. The daemon serves all users in one thread, so whatever it does at once delays all others. Its
    time is shared by turns of TURN_SECONDS, round robin: while one connection's requests are
    answered, no other connection of the same user is served. The poller does that for silent
-   connections, Turns does it for tasks.
+   connections, a lock for each user does it for tasks (acceptor.py).
 6. An answer that has to wait yields a Pause. What it waits for takes no turn, and neither does the
    rest of the answer, which is short. None is yielded by an answer that takes long: between two
    pieces of it others have their turns, and it goes on in one of its user's own. So of all that a
@@ -24,13 +24,9 @@ Theory of operation
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from math import ceil
-from weakref import WeakValueDictionary
-
-import trio
 
 from uuidd.core.ids.ticks import TICKS_PER_SECOND
 from uuidd.core.timeline.outcomes import NoneFree
@@ -143,34 +139,6 @@ class Shares:
             }
         wanting = sum(account.wants_until > at for account in self._accounts.values())
         self._parts = max(1, wanting)
-
-
-class Turns:
-    """Lets the tasks that answer one user's requests do so one after the other.
-
-    Otherwise all of them would run between two turns of another user. *monotonic* is the clock that
-    ends a turn.
-    """
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._monotonic = monotonic
-        # Each lasts as long as a task has it or waits for it.
-        self._locks: WeakValueDictionary[int, trio.Lock] = WeakValueDictionary()
-
-    @contextlib.asynccontextmanager
-    async def turn(self, uid: int) -> AsyncIterator[float]:
-        """Wait for a turn of *uid*, and enter the time when it ends; then others have theirs."""
-        lock = self._locks.setdefault(uid, trio.Lock())
-        # To await a lock that is free would be another turn of the others.
-        try:
-            lock.acquire_nowait()
-        except trio.WouldBlock:
-            await lock.acquire()
-        try:
-            yield self._monotonic() + TURN_SECONDS
-            await trio.lowlevel.checkpoint()
-        finally:
-            lock.release()
 
 
 @contextlib.contextmanager

@@ -335,7 +335,7 @@ async def test_only_so_many_rejected_wait_to_be_told() -> None:
         assert await waiting[0].rest() == b""
         async with served.connect() as another:
             assert (await another.call("status")).code == "busy"
-        assert served.inside.admission.rejected == MAX_REJECTIONS + 11
+        assert served.inside.service.rpc.refused["connections"] == MAX_REJECTIONS + 11
 
 
 async def test_room_comes_back_when_a_connection_ends() -> None:

@@ -29,7 +29,7 @@ def enter(admission: Admission, *uids: int) -> list[bool]:
     for uid in uids:
         found.append(not admission.refusal(uid))
         if found[-1]:
-            admission.enter(Mock(uid=uid))
+            admission.enter(Mock(uid=uid, refusal=""))
     return found
 
 

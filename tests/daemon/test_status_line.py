@@ -66,7 +66,7 @@ async def test_the_rate_is_that_since_the_last_line() -> None:
     line = inside.report.line
     # Two lines at once divide by no zero.
     assert line() == line() == "Serving 0 connections, 0 ids/s"
-    inside.admission.enter(Mock(uid=UID))
+    inside.admission.enter(Mock(uid=UID, refusal=""))
     inside.service.rpc.ids = 15_000
     inside.service.libuuid.ids = 5_000
     await trio.sleep(10)

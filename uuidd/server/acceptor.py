@@ -42,7 +42,6 @@ from uuidd.server.fairness import TURN_SECONDS, counting
 from uuidd.server.peers import peer_uid
 from uuidd.server.poller import Poller
 from uuidd.server.service import Service
-from uuidd.server.settings import MAX_REJECTIONS
 
 ACCEPTS = 8
 """Connections accepted, and perhaps answered, before the others have their turn: half a round of
@@ -81,7 +80,8 @@ class Acceptor:
     ) -> None:
         self._listener = listener
         self._service = service
-        self._admission, self._open = admission, admission.open
+        self._admission = admission
+        self._open, self._rejected = admission.open, admission.rejected
         self._limits = service.limits
         self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
         self._monotonic = monotonic
@@ -89,7 +89,6 @@ class Acceptor:
         self._turns: WeakValueDictionary[int, trio.Lock] = WeakValueDictionary()
         # The connections of each user whose replies wait to be read.
         self._unread: Counter[int] = Counter()
-        self._rejected: set[Client] = set()
         self._ended = trio.lowlevel.ParkingLot()
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = self._closing = False
@@ -169,19 +168,12 @@ class Acceptor:
         then = client.receive()
         if refusal:
             refuse("connections")
-            admission.rejected += 1
-            if len(self._rejected) >= MAX_REJECTIONS:
-                client.sock.close()
-                return
-            self._rejected.add(client)
-        else:
-            if then is None and client.tally is self._service.libuuid:
-                then = self._pump(client)
-            if then is END:
-                # Nobody can see that it was open, and to count it costs a tenth of the whole.
-                client.sock.close()
-                return
-            admission.enter(client)
+        elif then is None and client.tally is self._service.libuuid:
+            then = self._pump(client)
+        # Nobody can see that one that has ended was open. To count it costs a tenth of the whole.
+        if then is END or not admission.enter(client):
+            client.sock.close()
+            return
         if then is None:
             then = self._pump(client)
         elif client.silent_since is not None:
@@ -264,17 +256,14 @@ class Acceptor:
             await self._ended.park()
 
     def _end(self, client: Client) -> None:
-        if client.refusal:
-            self._rejected.remove(client)
-        else:
-            # It refers to the client, and counts as waiting until Python finds that cycle.
-            client.answer = None
-            self._service.leasing.release(client)
-            if not (client.ended or self._closing) and client.is_unread():
-                client.end()
-                self._poller.park(client)
-                return
-            self._admission.leave(client)
+        # It refers to the client, and counts as waiting until Python finds that cycle.
+        client.answer = None
+        self._service.leasing.release(client)
+        if not (client.ended or self._closing) and client.is_unread():
+            client.end()
+            self._poller.park(client)
+            return
+        self._admission.leave(client)
         client.sock.close()
         self._ended.unpark_all()
 

@@ -23,7 +23,7 @@ from math import ceil
 import trio
 
 from uuidd.server.client import Client
-from uuidd.server.settings import Limits
+from uuidd.server.settings import MAX_REJECTIONS, Limits
 
 PAUSE = 1.0
 """Seconds between two searches for silent connections: a search takes long."""
@@ -34,11 +34,11 @@ all: to find many takes as long as to find one."""
 
 
 class Admission:
-    """The *open* connections, counted by user, against *limits*.
+    """The *open* connections, counted by user, against *limits*, and those *rejected* that wait.
 
-    *rejected* counts those over a limit. *trusted* are the uids of root and of the daemon's own
-    user, *own_uid*. They have no limit of theirs. *outsiders*, the uid of all users outside of the
-    daemon's user namespace, is never trusted.
+    *trusted* are the uids of root and of the daemon's own user, *own_uid*. They have no limit of
+    theirs. *outsiders*, the uid of all users outside of the daemon's user namespace, is never
+    trusted.
     """
 
     def __init__(self, limits: Limits, *, own_uid: int, outsiders: int | None = None) -> None:
@@ -47,8 +47,8 @@ class Admission:
         self._by_uid: dict[int, int] = {}
         self._looked_at = -PAUSE
         self.open: set[Client] = set()
+        self.rejected: set[Client] = set()
         self.highest = 0
-        self.rejected = 0
 
     def refusal(self, uid: int) -> str:
         """Return the reason why there is no room for a connection of *uid*; "" if there is."""
@@ -89,14 +89,23 @@ class Admission:
         # Or a health check would take a daemon for dead when its user has all connections.
         return uid, int(own > 1 and uid in self.trusted)
 
-    def enter(self, client: Client) -> None:
-        """Count a new connection, for which there is room."""
+    def enter(self, client: Client) -> bool:
+        """Take in a new connection, also one over a limit; return whether there is room for it."""
+        if client.refusal:
+            has_room = len(self.rejected) < MAX_REJECTIONS
+            if has_room:
+                self.rejected.add(client)
+            return has_room
         self.open.add(client)
         self._by_uid[client.uid] = self._by_uid.get(client.uid, 0) + 1
         self.highest = max(self.highest, len(self.open))
+        return True
 
     def leave(self, client: Client) -> None:
         """Note that a connection has ended."""
+        if client.refusal:
+            self.rejected.remove(client)
+            return
         self.open.remove(client)
         self._by_uid[client.uid] -= 1
         if not self._by_uid[client.uid]:

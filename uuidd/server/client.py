@@ -280,7 +280,7 @@ class Client:
 
         It is the client that reads, or a process that has a copy of its socket.
         """
-        if self.page_for == FIRST or self.tally is self.service.libuuid:
+        if self.refusal or self.page_for == FIRST or self.tally is self.service.libuuid:
             return False
         unread = fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4))
         return int.from_bytes(unread, sys.byteorder) >= LEAST_UNREAD

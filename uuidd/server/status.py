@@ -53,7 +53,7 @@ class Report:
             "unreachable": self._unreachable(),
             "connections": len(parts.admission.open),
             "connections_highest": parts.admission.highest,
-            "connections_rejected": parts.admission.rejected,
+            "connections_rejected": parts.service.rpc.refused["connections"],
             "requests": {"rpc": service.rpc.status(), "libuuid": service.libuuid.status()},
             "fallback": service.fallback.status(),
             "clock": parts.trust.status(),

@@ -22,6 +22,7 @@ import os
 import select
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import trio
 
@@ -56,15 +57,13 @@ _READ = select.EPOLLOUT | select.EPOLLET
 """Ready each time that the peer has read something, or has closed."""
 
 
+@dataclass(slots=True, eq=False)
 class _Queue:
     """The parked clients of a user, by descriptor, and those *ready* to be served."""
 
-    __slots__ = ("clients", "epoll", "ready")
-
-    def __init__(self, epoll: select.epoll) -> None:
-        self.epoll = epoll
-        self.clients: dict[int, Client] = {}
-        self.ready: list[int] = []
+    epoll: select.epoll
+    clients: dict[int, Client] = field(default_factory=dict)
+    ready: list[int] = field(default_factory=list)
 
 
 class Poller:

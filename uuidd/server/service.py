@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Generator
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from uuidd.core.ids.kinds import KINDS, PLACES
@@ -28,6 +29,7 @@ PIECES = {"flake": 40, "ksuid": 40}
 Those in base 62 take microseconds each; of all other kinds, one request may ask for about that."""
 
 
+@dataclass(eq=False)
 class Service:
     """Answers requests with what *allocator*, *leasing*, *entropy*, *status* and *clones* return.
 
@@ -39,26 +41,17 @@ class Service:
     An answer is made anew as often as *changed* says so, and only the last one counts.
     """
 
-    def __init__(
-        self,
-        allocator: Allocator,
-        leasing: Leasing,
-        entropy: Entropy,
-        status: Callable[[], dict[str, Any]],
-        clones: Clones,
-        trusted: Collection[int],
-        limits: Limits,
-        refused: Callable[[str], None],
-        changed: Callable[[], bool] | None,
-    ) -> None:
-        self._allocator = allocator
-        self._entropy = entropy
-        self._status = status
-        self._clones = clones
-        self._trusted = trusted
-        self._changed = changed
-        self.leasing = leasing
-        self.limits = limits
+    _allocator: Allocator
+    leasing: Leasing
+    _entropy: Entropy
+    _status: Callable[[], dict[str, Any]]
+    _clones: Clones
+    _trusted: Collection[int]
+    limits: Limits
+    refused: InitVar[Callable[[str], None]]
+    _changed: Callable[[], bool] | None
+
+    def __post_init__(self, refused: Callable[[str], None]) -> None:
         self.rpc = Tally(refused)
         self.libuuid = Tally(refused)
         self.fallback = FallbackTally()

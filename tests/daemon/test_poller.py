@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from tests.daemon.fakes import UID, Inside, Peer, TickingClock, meanwhile, request
 from uuidd.core.wire import rpc
 from uuidd.server import poller as poller_module
-from uuidd.server.client import Client, Next
+from uuidd.server.client import END, PAUSE, PIECE, READ, REST, TURN, Client, Next
 from uuidd.server.fairness import Answer
 from uuidd.server.poller import BACK_TO_BACK, SPINS, Poller
 from uuidd.server.service import PIECES
@@ -72,7 +72,7 @@ class Place:
         self.epolls = Epolls()
         self.gone_on: list[Next] = []
         self.ended: list[Client] = []
-        self.poller = Poller(self._place, inside.service.rpc.refuse, self.clock, self.epolls, cores)
+        self.poller = Poller(self._place, self.clock, self.epolls, cores)
         self.changed = trio.Event()
 
     def client(self, sock: socket.socket, uid: int = UID) -> Client:
@@ -80,7 +80,7 @@ class Place:
         return Client(sock, uid, self.inside.service)
 
     def _place(self, client: Client, then: Next) -> None:
-        if then is Next.END:
+        if then is END:
             self.ended.append(client)
         else:
             self.gone_on.append(then)
@@ -132,11 +132,11 @@ async def test_requests_of_many_connections_are_answered_without_a_task(place: P
 @pytest.mark.parametrize(
     ("asked", "then"),
     [
-        (request("make", "v4") + request("status")[:5], Next.REST),
-        (request("take", "utc", 1), Next.PAUSE),
-        (request("make", "v4", 1000) * 16, Next.READ),
-        (request("make", "ksuid", PIECES["ksuid"] + 1), Next.PIECE),
-        (b"\x04\x01", Next.REST),
+        (request("make", "v4") + request("status")[:5], REST),
+        (request("take", "utc", 1), PAUSE),
+        (request("make", "v4", 1000) * 16, READ),
+        (request("make", "ksuid", PIECES["ksuid"] + 1), PIECE),
+        (b"\x04\x01", REST),
     ],
     ids=["a rest", "a save", "a reader", "a turn of its own", "a rest in libuuid's dialect"],
 )
@@ -305,7 +305,7 @@ async def test_requests_that_take_long_are_for_a_task_after_a_users_turn() -> No
     async with serving(Place(Inside(), TickingClock(step=0.001))) as place, place.parked() as peer:
         some = [request("make", "v4", msgid=number) for number in range(3)]
         await peer.send(b"".join(some))
-        await until(place, gone_on=[Next.TURN])
+        await until(place, gone_on=[TURN])
         assert (await peer.reply()).msgid == 0
     assert place.inside.service.rpc.requests == 1
 

@@ -36,7 +36,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from uuidd.server.admission import Admission
-from uuidd.server.client import END, REQUEST, Client, Next
+from uuidd.server.client import END, PAUSE, PIECE, READ, REQUEST, REST, Client, Next
 from uuidd.server.descriptors import Dropper
 from uuidd.server.fairness import TURN_SECONDS, counting
 from uuidd.server.peers import peer_uid
@@ -47,7 +47,7 @@ ACCEPTS = 8
 """Connections accepted, and perhaps answered, before the others have their turn: half a round of
 the poller."""
 
-PAUSE = 0.1
+SHORTAGE_PAUSE = 0.1
 """Seconds to wait when the system has no descriptor or no memory for another connection."""
 
 GRACE, NEW_GRACE = 0.1, 1.0
@@ -92,7 +92,7 @@ class Acceptor:
         self._ended = trio.lowlevel.ParkingLot()
         self._accepting = trio.CancelScope()
         self._exhausted = self._draining = self._closing = False
-        self._poller = Poller(self._place, service.rpc.refuse, monotonic)
+        self._poller = Poller(self._place, monotonic)
 
     async def run(self) -> None:
         """Serve until ``stop``, and then until the last connection has ended."""
@@ -156,18 +156,18 @@ class Acceptor:
         if not self._exhausted:
             self._exhausted = True
             log.error("cannot accept connections, and keeps trying: %s", error.strerror)
-        await trio.sleep(PAUSE)
+        await trio.sleep(SHORTAGE_PAUSE)
 
     def admit(self, sock: socket.SocketType, uid: int) -> None:
         """Serve a new connection of the user *uid*, or reject it if there is no room for it."""
-        admission, refuse = self._admission, self._service.rpc.refuse
+        admission = self._admission
         refusal = admission.refusal(uid)
-        if refusal and admission.make_room(uid, self._poller.drop, refuse):
+        if refusal and admission.make_room(uid, self._poller.drop):
             refusal = admission.refusal(uid)
         client = Client(self._dropper.wary(sock), uid, self._service, refusal)
         then = client.receive()
         if refusal:
-            refuse("connections")
+            self._service.rpc.refuse("connections")
         elif then is None and client.tally is self._service.libuuid:
             then = self._pump(client)
         # Nobody can see that one that has ended was open. To count it costs a tenth of the whole.
@@ -200,13 +200,13 @@ class Acceptor:
 
     async def _next(self, client: Client, then: Next) -> Next:
         """Wait for what has to happen, pump, and return what has to happen next."""
-        if then is Next.PAUSE and client.pause is not None:
+        if then is PAUSE and client.pause is not None:
             await client.pause()
             return client.pump(0.0)
-        if then is Next.READ and not await self._read(client):
+        if then is READ and not await self._read(client):
             client.tally.refuse("unread")
             return END
-        if then is Next.REST:
+        if then is REST:
             seconds = self._limits.request_seconds
             if not await _ready(trio.lowlevel.wait_readable, client, seconds):
                 if not client.refusal:
@@ -216,7 +216,7 @@ class Acceptor:
             if waits := client.receive():
                 return waits
         async with self._turns.setdefault(client.uid, trio.Lock()):
-            while (then := self._pump(client)) is Next.PIECE:
+            while (then := self._pump(client)) is PIECE:
                 await trio.lowlevel.checkpoint()
         return then
 

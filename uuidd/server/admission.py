@@ -92,10 +92,10 @@ class Admission:
     def enter(self, client: Client) -> bool:
         """Take in a new connection, also one over a limit; return whether there is room for it."""
         if client.refusal:
-            has_room = len(self.rejected) < MAX_REJECTIONS
-            if has_room:
-                self.rejected.add(client)
-            return has_room
+            if len(self.rejected) >= MAX_REJECTIONS:
+                return False
+            self.rejected.add(client)
+            return True
         self.open.add(client)
         self._by_uid[client.uid] = self._by_uid.get(client.uid, 0) + 1
         self.highest = max(self.highest, len(self.open))
@@ -111,17 +111,14 @@ class Admission:
         if not self._by_uid[client.uid]:
             del self._by_uid[client.uid]
 
-    def make_room(
-        self, uid: int, drop: Callable[[Client], bool], refuse: Callable[[str], None]
-    ) -> bool:
+    def make_room(self, uid: int, drop: Callable[[Client], bool]) -> bool:
         """Make room for a connection of *uid*; return whether there is any now.
 
         *drop* closes a client at once if it is between two requests; it returns whether it was.
-        *refuse* counts each that is closed.
         """
         silent = self._silent()
         for client in silent:
-            refuse("silent")
+            client.tally.refuse("silent")
             drop(client)
         if silent:
             return True
@@ -134,7 +131,7 @@ class Admission:
         number = max(ceil(surplus / EVICTED_PART), min(surplus, self.lack(uid)))
         evicted = list(islice(filter(drop, theirs), number))
         for client in evicted or theirs[:number]:
-            refuse("made_room")
+            client.tally.refuse("made_room")
             if not evicted:
                 # In the middle of a request, which ends a moment later; then there is room.
                 client.end_reading()

@@ -39,8 +39,7 @@ import termios
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NewType
 
 from uuidd.core.timeline.page import Lease
 from uuidd.core.wire import LIBUUID_FIRST, RPC_FIRST, libuuid, rpc
@@ -72,20 +71,16 @@ FIRST = "first"
 _DONTWAIT = int(socket.MSG_DONTWAIT)
 
 
-class Next(Enum):
-    """What has to happen before a client is pumped again."""
+Next = NewType("Next", str)
+"""What has to happen before a client is pumped again."""
 
-    REQUEST = "it sends its next request"
-    REST = "it sends the rest of a request, or its only one if it is over a limit"
-    READ = "it reads its replies"
-    PAUSE = "what its answer waits for, *pause*, is over"
-    PIECE = "others have their turn, within this turn of its user"
-    TURN = "its user's next turn comes"
-    END = "nothing: it is to be closed"
-
-
-# In Python 3.11, a look at a member of an Enum costs as much as a call.
-REQUEST, REST, READ, PAUSE, PIECE, TURN, END = Next
+REQUEST = Next("it sends its next request")
+REST = Next("it sends the rest of a request, or its only one if it is over a limit")
+READ = Next("it reads its replies")
+PAUSE = Next("what its answer waits for, *pause*, is over")
+PIECE = Next("others have their turn, within this turn of its user")
+TURN = Next("its user's next turn comes")
+END = Next("nothing: it is to be closed")
 
 
 @dataclass(slots=True, eq=False)

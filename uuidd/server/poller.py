@@ -69,20 +69,18 @@ class _Queue:
 class Poller:
     """Pumps silent clients. *place* takes one for which something other than a request comes next.
 
-    *refuse* counts a connection that cannot be parked. *monotonic* is the clock of turns, *epoll*
-    makes an epoll, *cores* is how many the daemon may use.
+    *monotonic* is the clock of turns, *epoll* makes an epoll, *cores* is how many the daemon may
+    use.
     """
 
     def __init__(
         self,
         place: Callable[[Client, Next], None],
-        refuse: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
         epoll: Callable[[], select.epoll] = select.epoll,
         cores: int | None = None,
     ) -> None:
         self._place = place
-        self._refuse = refuse
         self._monotonic = monotonic
         # With one core, to poll would keep the client from it.
         self._spins = SPINS if (cores or len(os.sched_getaffinity(0))) > 1 else 0
@@ -139,7 +137,7 @@ class Poller:
             queue.epoll.register(fd, events)
         except OSError:
             # fs.epoll.max_user_watches
-            self._refuse("no_watch")
+            client.tally.refuse("no_watch")
             self._place(client, END)
         else:
             queue.clients[fd] = client

@@ -28,7 +28,7 @@ class Place:
         self.sock = WarySocket(ours.detach(), self.dropper)
         self.watched, self.passed = os.pipe()
 
-    def _refuse(self) -> None:
+    def _refuse(self, _: str) -> None:
         self.refused += 1
 
     def send_descriptor(self, data: bytes) -> None:

@@ -18,7 +18,7 @@ from tests.daemon.fakes import Inside, meanwhile
 from tests.rig import Daemon
 from uuidd.core.timeline.utc import Opening
 from uuidd.core.wire.methods import RefusedError
-from uuidd.server import acceptor, admission, client, events, poller
+from uuidd.server import acceptor, admission, client, descriptors, events, poller
 from uuidd.server.events import MEANINGS, ROUTINE, SPAN, Refusals, Tally, meaning
 
 OPENED = [
@@ -208,8 +208,9 @@ def test_each_reason_is_told_in_words() -> None:
     codes = re.findall(r"``(\w+)``", RefusedError.__doc__ or "")
     ends = {
         reason
-        for module in (acceptor, admission, client, poller)
-        for reason in re.findall(r'refuse(?:\(|, )"(\w+)"', inspect.getsource(module))
+        for module in (acceptor, admission, client, descriptors, poller)
+        for call in re.findall(r"refuse\(.*\)", inspect.getsource(module))
+        for reason in re.findall(r'"(\w+)"', call)
     }
     assert len(ends) == 8
     reasons = {*codes, *ends}

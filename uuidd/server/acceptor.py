@@ -30,7 +30,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import partial
 from weakref import WeakValueDictionary
 
 import trio
@@ -83,7 +82,7 @@ class Acceptor:
         self._admission = admission
         self._open, self._rejected = admission.open, admission.rejected
         self._limits = service.limits
-        self._dropper = Dropper(partial(service.rpc.refuse, "descriptors"))
+        self._dropper = Dropper(service.rpc.refuse)
         self._monotonic = monotonic
         # Of each user one task at a time. A lock lasts as long as a task has it or waits for it.
         self._turns: WeakValueDictionary[int, trio.Lock] = WeakValueDictionary()

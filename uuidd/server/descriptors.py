@@ -73,7 +73,7 @@ class WarySocket(socket.SocketType):
         """Receive what has arrived. A passed descriptor is the end: what follows stays unread."""
         data, _, found, _ = self.recvmsg(size, 0, _PEEK)
         if found & _CTRUNC:
-            self.dropper.refuse()
+            self.dropper.refuse("descriptors")
             return b""
         return super().recv(len(data), flags) if data else data
 
@@ -97,10 +97,10 @@ class Dropper:
     which frees nothing, because the copy still holds them. Then the thread exits, and the kernel
     frees them on that thread's time. In a thread that exits, it waits for no peer.
 
-    *refuse* is called for each client that has passed a descriptor.
+    *refuse* counts each client that has passed a descriptor.
     """
 
-    def __init__(self, refuse: Callable[[], None]) -> None:
+    def __init__(self, refuse: Callable[[str], None]) -> None:
         self.refuse = refuse
         self._doomed: list[int] = []
         self._wanted = trio.Event()

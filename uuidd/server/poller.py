@@ -85,8 +85,7 @@ class Poller:
         # With one core, to poll would keep the client from it.
         self._spins = SPINS if (cores or len(os.sched_getaffinity(0))) > 1 else 0
         self._back_to_back = False
-        self._alone: int | None = None
-        self._alone_at = 0.0
+        self._alone, self._alone_at = -1, 0.0
         self._users = epoll()
         self._shared, self._ended, *own = (_Queue(epoll()) for _ in range(2 + QUEUES))
         # By uid. The key of a queue that no user has had yet is below 0.
@@ -175,9 +174,9 @@ class Poller:
         ends = now + TURN_SECONDS
         if not ready:
             ready = queue.ready = [fd for fd, _ in reversed(queue.epoll.poll(0, EVENTS))]
-            alone = ready[0] if len(ready) == 1 else None
+            alone = ready[0] if len(ready) == 1 else -1
             is_soon = alone == self._alone and now < self._alone_at + BACK_TO_BACK
-            self._back_to_back = is_soon and alone is not None
+            self._back_to_back = is_soon and alone >= 0
             self._alone, self._alone_at = alone, now
         while ready:
             client = queue.clients.get(ready.pop())

@@ -119,19 +119,21 @@ def test_a_connection_that_ends_makes_room(admission: Admission) -> None:
     assert (len(admission.open), admission.highest) == (4, 5)
 
 
-def test_another_peers_user_is_known() -> None:
+@pytest.mark.parametrize("uid", [4343, 4_000_000_000])
+def test_another_peers_user_is_known(uid: int) -> None:
+    """Whose uid may need all 32 bits, as in a user namespace, or of a directory of many users."""
     # Nobody else can become somebody else.
     need_root()
     with Listener() as listener, socket.socket(socket.AF_UNIX) as caller:
         os.setegid(4242)
-        os.seteuid(4343)
+        os.seteuid(uid)
         try:
             caller.connect(listener.getsockname())
         finally:
             os.seteuid(0)
             os.setegid(0)
         with listener.accept()[0] as accepted:
-            assert peer_uid(accepted) == 4343
+            assert peer_uid(accepted) == uid
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ ALL_UIDS = 2**32 - 1
 OVERFLOW_UID = 65534
 """The uid that stands for all that a user namespace does not map; a host may choose another."""
 
-_UCRED = Struct("3i")
+_UCRED = Struct("iII")
 _SIZE = _UCRED.size
 _LEVEL, _PEERCRED = int(socket.SOL_SOCKET), int(socket.SO_PEERCRED)
 

@@ -202,29 +202,36 @@ class Acceptor:
         if then is PAUSE and client.pause is not None:
             await client.pause()
             return client.pump(0.0)
-        if then is READ and not await self._read(client):
-            client.tally.refuse("unread")
-            return END
-        if then is REST:
-            seconds = self._limits.request_seconds
-            if not await _ready(trio.lowlevel.wait_readable, client, seconds):
+        if then is READ or then is REST:
+            if not await self._in_time(client, then):
                 if not client.refusal:
-                    client.tally.refuse("too_late")
+                    client.tally.refuse("unread" if then is READ else "too_late")
                 return END
             # Outside of a turn, so that an end waits for none.
-            if waits := client.receive():
+            if then is REST and (waits := client.receive()):
                 return waits
         async with self._turns.setdefault(client.uid, trio.Lock()):
             while (then := self._pump(client)) is PIECE:
                 await trio.lowlevel.checkpoint()
         return then
 
-    async def _read(self, client: Client) -> bool:
-        """Wait until replies can be sent, and return whether they can be in time."""
-        if self._unread[client.uid] >= self._limits.unread_per_uid:
-            return False
-        with counting(self._unread, client.uid):
-            return await _ready(trio.lowlevel.wait_writable, client, self._limits.reply_seconds)
+    async def _in_time(self, client: Client, then: Next) -> bool:
+        """Wait until a client has sent or read something; return whether it has by its deadline."""
+        limits = self._limits
+        counted: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        wait, seconds = trio.lowlevel.wait_readable, limits.request_seconds
+        if then is READ:
+            if self._unread[client.uid] >= limits.unread_per_uid:
+                return False
+            counted = counting(self._unread, client.uid)
+            wait, seconds = trio.lowlevel.wait_writable, limits.reply_seconds
+        if client.deadline is None:
+            client.deadline = trio.current_time() + seconds
+        # An OSError means that the system allows no more waiting (fs.epoll.max_user_watches).
+        with counted, trio.move_on_at(client.deadline), contextlib.suppress(OSError):
+            await wait(client.sock)
+            return True
+        return False
 
     def _stop_reading(self) -> None:
         """Let leases last, and read nothing more over connections that have sent something."""
@@ -265,19 +272,6 @@ class Acceptor:
         self._admission.leave(client)
         client.sock.close()
         self._ended.unpark_all()
-
-
-async def _ready(
-    wait: Callable[[socket.SocketType], Awaitable[None]], client: Client, seconds: float
-) -> bool:
-    """Wait for a client, until its deadline, which is set if it has none; return if it came."""
-    if client.deadline is None:
-        client.deadline = trio.current_time() + seconds
-    # An OSError means that the system allows no more waiting (fs.epoll.max_user_watches).
-    with trio.move_on_at(client.deadline), contextlib.suppress(OSError):
-        await wait(client.sock)
-        return True
-    return False
 
 
 async def _end_if_out_of_memory(work: Callable[..., Awaitable[None]], *arguments: object) -> None:

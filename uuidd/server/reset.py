@@ -40,7 +40,7 @@ def reset_steady(folder: Path) -> str:
             leases=min(state.leases, now),
             worker=None if claimed else state.worker,
         )
-        _save(store, kept)
+        store.save(kept)
     repeated = "Flakes" if claimed else "Snowflakes and Flakes"
     return (
         f"reset: steady ids begin at {times.text(now)} instead of {times.text(reached)},"
@@ -57,7 +57,7 @@ def reset_epoch(folder: Path) -> str:
     with _opened(folder) as (store, state):
         if not state.epochs:
             return f"nothing to reset: no Snowflakes were made from the state in {folder}"
-        _save(store, replace(state, epochs=NO_EPOCHS))
+        store.save(replace(state, epochs=NO_EPOCHS))
     used = ", ".join(f"{epoch} (worker number {n})" for n, epoch in sorted(state.epochs.items()))
     return (
         f"reset: any --epoch may be named now. One that is later than {used} may repeat Snowflakes"
@@ -67,25 +67,17 @@ def reset_epoch(folder: Path) -> str:
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[tuple[FolderStore, State]]:
-    """The store in *folder*, locked, and its state; root acts as the folder's owner."""
+    """The store in *folder*, locked, and its state, for a save; root acts as the folder's owner."""
     user = None if os.geteuid() else owner(folder)
-    with acting_as(user):
-        store = FolderStore(folder, machine=machine_hash())
+    with acting_as(user), contextlib.closing(FolderStore(folder, machine=machine_hash())) as store:
+        state = store.load()
+        if state is None:
+            cause = store.set_aside or f"there is none in {folder}"
+            raise Refused(f"no state to reset: {cause}")
         try:
-            state = store.load()
-            if state is None:
-                cause = store.set_aside or f"there is none in {folder}"
-                raise Refused(f"no state to reset: {cause}")
             yield store, state
-        finally:
-            store.close()
-
-
-def _save(store: FolderStore, state: State) -> None:
-    try:
-        store.save(state)
-    except OSError as error:
-        raise Refused(
-            f"the state cannot be saved in {store.folder}: {error.strerror or error};"
-            " nothing was reset"
-        ) from error
+        except OSError as error:
+            raise Refused(
+                f"the state cannot be saved in {folder}: {error.strerror or error};"
+                " nothing was reset"
+            ) from error

@@ -6,7 +6,7 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -99,18 +99,19 @@ async def serve(
     with parts.clones, trio.open_signal_receiver(*SIGNALS) as signals:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         async with trio.open_nursery() as saving:
-            saving.start_soon(parts.saver.run)
-            saving.start_soon(parts.refusals.run)
-            saving.start_soon(parts.trust.run)
-            saving.start_soon(parts.clones.run)
-            if parts.keeper is not None:
-                saving.start_soon(parts.keeper.run)
+            for part in (parts.saver, parts.refusals, parts.trust, parts.clones, parts.keeper):
+                if part is not None:
+                    saving.start_soon(part.run)
             async with trio.open_nursery() as serving:
                 serving.start_soon(acceptor.run)
                 async with trio.open_nursery() as watched:
                     watched.start_soon(supervise, manager, parts.report.line)
-                    await _until_stopped(signals, parts.service, settings.idle_timeout)
-                    watched.cancel_scope.cancel()
+                    if idle := settings.idle_timeout:
+                        watched.start_soon(until_idle, parts.service, idle, watched.cancel_scope)
+                    async for number in signals:
+                        log.info("stopping: signal=%s", signal.Signals(number).name)
+                        watched.cancel_scope.cancel()
+                        break
                 manager.notify(stopping=1, status="Stopping")
                 listener.stop_listening()
                 acceptor.stop(drain=listener.path is not None)
@@ -125,19 +126,15 @@ async def serve(
             saving.cancel_scope.cancel()
         # At the end of this block trio raises signals again that came meanwhile: block them.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    _note_stop(saved, parts.saver)
+    if saved:
+        log.info("stopped: state saved")
+    else:
+        log.error(
+            "stopped without saving the exact state, so the next start changes the clock sequence:"
+            " %s",
+            parts.saver.trouble or f"the disk took longer than {LAST_SAVE_SECONDS:g} s",
+        )
     return saved
-
-
-async def _until_stopped(signals: AsyncIterator[int], service: Service, idle_timeout: int) -> None:
-    """Wait for a signal to stop, or for the idle time-out without a request, if there is one."""
-    async with trio.open_nursery() as nursery:
-        if idle_timeout:
-            nursery.start_soon(until_idle, service, idle_timeout, nursery.cancel_scope)
-        async for number in signals:
-            log.info("stopping: signal=%s", signal.Signals(number).name)
-            nursery.cancel_scope.cancel()
-            return
 
 
 async def until_idle(service: Service, seconds: int, done: trio.CancelScope) -> None:
@@ -166,14 +163,3 @@ def _keep_below_descriptors(limits: Limits) -> None:
     )
     limits.connections = room
     limits.connections_per_uid = min(limits.connections_per_uid, max(1, room // 2))
-
-
-def _note_stop(saved: bool, saver: Saver) -> None:
-    if saved:
-        log.info("stopped: state saved")
-    else:
-        log.error(
-            "stopped without saving the exact state, so the next start changes the clock sequence:"
-            " %s",
-            saver.trouble or f"the disk took longer than {LAST_SAVE_SECONDS:g} s",
-        )

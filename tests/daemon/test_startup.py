@@ -60,8 +60,7 @@ def begin(
     clock = Clock() if utc is None else Clock(utc=lambda: utc)
     settings = Settings(None, folder, **chosen)
     with contextlib.closing(FolderStore(folder, machine=machine)) as store:
-        timelines, at, _ = startup.begin_timelines(settings, node, store, clock, page, product)
-    return timelines, at
+        return startup.begin_timelines(settings, node, store, clock, page, product)
 
 
 def keep(folder: Path, **changed: Any) -> None:
@@ -175,6 +174,14 @@ def test_the_end_of_a_daemon_closes_the_page(place: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("signals")
+def test_a_refused_start_leaves_no_signal_blocked(tmp_path: Path) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with pytest.raises(Refused), startup.started(Settings(tmp_path / "none" / "s", tmp_path)):
+        pass
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+@pytest.mark.usefixtures("signals")
 def test_a_start_without_a_page_says_so_and_goes_on(
     place: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
@@ -192,11 +199,13 @@ def test_a_start_without_a_page_says_so_and_goes_on(
 @pytest.mark.parametrize("started", [True, False])
 def test_only_a_daemon_that_has_started_leaves_a_witness(tmp_path: Path, started: bool) -> None:
     socket = f"{tmp_path}/s"
-    with contextlib.ExitStack() as undo:
-        assert startup.earlier_run(socket, undo, lambda: started) == ""
+    with contextlib.ExitStack() as forget:
+        assert startup.earlier_run(socket, forget) == ""
+        if started:
+            forget.pop_all()
     found = [path.name for path in tmp_path.iterdir()]
     assert found == (["s.used"] if started else [])
-    told = startup.earlier_run(socket, contextlib.ExitStack(), lambda: True)
+    told = startup.earlier_run(socket, contextlib.ExitStack())
     assert told == (f"{socket}.used shows that ids were made here before" if started else "")
 
 
@@ -210,8 +219,7 @@ def test_only_a_daemon_that_has_started_leaves_a_witness(tmp_path: Path, started
 )
 def test_where_no_witness_can_be_ids_may_have_been_made(socket: str | bytes, told: str) -> None:
     """So a start without a state waits as if it was lost."""
-    with contextlib.ExitStack() as undo:
-        assert startup.earlier_run(socket, undo, lambda: True).startswith(told)
+    assert startup.earlier_run(socket, contextlib.ExitStack()).startswith(told)
 
 
 @pytest.mark.process

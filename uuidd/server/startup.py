@@ -83,16 +83,10 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
     Raises Refused, and leaves nothing half made. At the end of the context the socket and the pid
     file are removed, and the state's lock is released.
     """
-    ready = False
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-
-    def unblock() -> None:
-        # After a stop they stay blocked: another signal must not end the process before its time.
-        if not ready:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
     with contextlib.ExitStack() as undo:
-        undo.callback(unblock)
+        unblock = undo.enter_context(contextlib.ExitStack())
+        unblock.callback(signal.pthread_sigmask, signal.SIG_SETMASK, before)
         check_descriptors()
         check_sync(settings.require_sync)
         if settings.fleet is not None:
@@ -106,8 +100,7 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
         # Before ``become``: only root can read the kernel's file.
         product = product_hash()
         opened_log = _kernel_log(undo)
-        manager = notifier()
-        undo.callback(manager.close)
+        manager = undo.enter_context(contextlib.closing(notifier()))
         if settings.socket is None:
             listener = Listener(inherited_socket(), None)
         else:
@@ -115,10 +108,10 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
         undo.callback(listener.close)
         if settings.pid_file is not None:
             undo.enter_context(pid_file(settings.pid_file))
-        used = ""
+        used, forget = "", undo.enter_context(contextlib.ExitStack())
         if settings.worker is not None or node is not None:
             # Without the state, Snowflakes or Flakes of before may come again.
-            used = earlier_run(listener.sock.getsockname(), undo, lambda: ready)
+            used = earlier_run(listener.sock.getsockname(), forget)
         user = settings.user
         if user is not None:
             hand_over(settings.state, user)
@@ -127,17 +120,11 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
             store = FolderStore(settings.state, machine=machine_hash())
             undo.callback(store.close)
             page = _page(undo)
-            timelines, at, marks = begin_timelines(
-                settings, node, store, clock, page, product, used
-            )
+            timelines, at = begin_timelines(settings, node, store, clock, page, product, used)
         if user is not None:
             become(user)
-            # The kernel counts these by user.
-            _check_watches()
-        # Not before the start has succeeded: one that fails has opened nothing.
-        for path, ahead in marks:
-            events.libuuid_mark(path, ahead, used=ahead <= MAX_MARK_AHEAD)
-        events.openings(timelines.utc)
+            # The kernel counts watches by user.
+            check_descriptors()
         if os.geteuid() == 0:
             log.info("running as root, which is not needed: see --user, or the unit for systemd")
         outsiders = outsiders_uid()
@@ -157,22 +144,22 @@ def started(settings: Settings) -> Iterator[Callable[[], bool]]:
             timelines.utc.node.value,
             timelines.utc.node.source,
         )
-        ready = True
+        # After a stop signals stay blocked: another must not end the process before its time.
+        unblock.pop_all()
+        forget.pop_all()
         yield partial(
             trio.run, serve, listener, store, timelines, at, manager, settings, page, opened_log
         )
 
 
-def earlier_run(
-    socket: str | bytes, undo: contextlib.ExitStack, started: Callable[[], bool]
-) -> str:
+def earlier_run(socket: str | bytes, forget: contextlib.ExitStack) -> str:
     """Return why ids may have been made at *socket* before, "" if none were since the boot.
 
     The witness is an empty file beside the socket. The state's folder cannot tell that it was
     emptied. That of the socket is another one, which most hosts keep from one boot to the next.
 
-    If there is no witness yet, one is made. At the end of *undo* it is removed, unless the daemon
-    has *started*. If it cannot be made, nobody knows.
+    If there is no witness yet, one is made, which *forget* removes. If it cannot be made, nobody
+    knows.
     """
     if not socket or isinstance(socket, bytes):
         return "a socket without a path cannot show that no ids were made here before"
@@ -185,19 +172,18 @@ def earlier_run(
     except OSError as error:
         return f"{path} cannot be made, to show that no ids were made before: {error.strerror}"
 
-    def forget() -> None:
-        if not started():
-            with contextlib.suppress(OSError):
-                path.unlink()
+    @forget.callback
+    def remove() -> None:
+        with contextlib.suppress(OSError):
+            path.unlink()
 
-    undo.callback(forget)
     return ""
 
 
 def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:
     """Open the kernel's log, which only root can where the kernel is set so, for ``Clones``."""
     try:
-        log = kernel_log(inherited_kernel_log())
+        log = undo.enter_context(contextlib.closing(kernel_log(inherited_kernel_log())))
     except NoSignal as found:
         lack = found
 
@@ -205,19 +191,16 @@ def _kernel_log(undo: contextlib.ExitStack) -> Callable[[], KernelLog]:
             raise lack
 
         return missing
-    undo.callback(log.close)
     return lambda: log
 
 
 def _page(undo: contextlib.ExitStack) -> Page | None:
     """Return the page of the leases, closed by *undo*; None, and log it, if there can be none."""
     try:
-        page = Page()
+        return undo.enter_context(contextlib.closing(Page()))
     except PageError as error:
         log.warning("no leases, so all clients use blocks: %s", error)
         return None
-    undo.callback(page.close)
-    return page
 
 
 def begin_timelines(
@@ -228,8 +211,8 @@ def begin_timelines(
     page: Page | None = None,
     product: str = "",
     used: str = "",
-) -> tuple[Timelines, Reading, list[tuple[Path, int]]]:
-    """Return the timelines, after their first save, the clock then, and libuuid's marks.
+) -> tuple[Timelines, Reading]:
+    """Return the timelines, after their first save, and the clock then.
 
     A state that a machine with another *product* has saved is used, so that steady does not go
     back, but not its node. If there is none, and ids may have been made before, as *used* says, the
@@ -264,33 +247,29 @@ def begin_timelines(
         page=page,
     )
     _save_first(timelines, store, at)
-    return timelines, at, marks
+    # Not before: a start that is refused the save has opened nothing.
+    for path, ahead in marks:
+        events.libuuid_mark(path, ahead, used=ahead <= MAX_MARK_AHEAD)
+    events.openings(timelines.utc)
+    return timelines, at
 
 
 def check_descriptors() -> None:
-    """Check that connections can be accepted at all. Raises Refused."""
+    """Check that this user can accept connections at all. Raises Refused."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < SPARE_DESCRIPTORS:
         raise Refused(
             f"at most {hard} descriptors may be open, and uuidd needs {SPARE_DESCRIPTORS} beside"
             " its connections; raise the limit (ulimit -n, LimitNOFILE=)"
         )
-    _check_watches()
-
-
-def _check_watches() -> None:
-    reading, writing = os.pipe()
     try:
-        with select.epoll() as epoll:
-            epoll.register(reading, select.EPOLLIN)
+        with select.epoll() as watching, select.epoll() as watched:
+            watching.register(watched, select.EPOLLIN)
     except OSError as error:
         raise Refused(
             f"the kernel watches no more descriptors for this user: {error.strerror}; end other"
             " processes of this user, or raise fs.epoll.max_user_watches"
         ) from error
-    finally:
-        os.close(reading)
-        os.close(writing)
 
 
 def check_epoch(settings: Settings, now: int, ask: Callable[[], Quality] = quality) -> None:
@@ -341,8 +320,7 @@ def _epoch(unix_ms: int) -> str:
 def libuuid_marks(now: int) -> list[tuple[Path, int]]:
     """Of each file of libuuid that can be read: how many ticks past *now* its mark lies.
 
-    libuuid, without a daemon, has used no tick at or past its mark. A mark that is more than
-    ``MAX_MARK_AHEAD`` ahead is ignored.
+    libuuid, without a daemon, has used no tick at or past its mark.
     """
     marks = [(path, libuuid_mark(path)) for path in (LIBUUID_CLOCK, LIBUUID_CONT)]
     return [(path, mark - now) for path, mark in marks if mark is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uuidd
+from tests.daemon.test_checking import NoWatches
 from tests.daemon.test_libuuid_clock import CLOCK_FILE, CLOCK_MARK
 from tests.daemon.test_statefile import STATE, kept
 from tests.rig import Daemon
@@ -31,6 +33,7 @@ from uuidd.core.ids.ticks import TICKS_PER_MS, TICKS_PER_SECOND, UNIX_EPOCH
 from uuidd.core.timeline.page import HORIZON_AT, MAGIC_AT, PAGE_MAGIC
 from uuidd.core.timeline.state import Node
 from uuidd.core.timeline.timelines import Reading, Timelines
+from uuidd.privileges import User
 from uuidd.refused import Refused
 from uuidd.server import events, startup
 from uuidd.server.page import Page, PageError
@@ -179,6 +182,21 @@ def test_a_refused_start_leaves_no_signal_blocked(tmp_path: Path) -> None:
     with pytest.raises(Refused), startup.started(Settings(tmp_path / "none" / "s", tmp_path)):
         pass
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+@pytest.mark.usefixtures("signals", "as_root")
+def test_the_user_that_root_becomes_must_have_watches_left_too(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel counts them by user."""
+    monkeypatch.setattr(
+        startup, "become", lambda _: monkeypatch.setattr(select, "epoll", NoWatches)
+    )
+    (place / "state").mkdir(0o700)
+    settings = Settings(place / "s", place / "state", user=User("nobody", 65534, 65534))
+    told = pytest.raises(Refused, match="the kernel watches no more descriptors for this user")
+    with told, startup.started(settings):
+        pass
 
 
 @pytest.mark.usefixtures("signals")

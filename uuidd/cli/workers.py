@@ -19,9 +19,11 @@ from uuidd.refused import Refused
 
 COMMAND = "workers"
 
+_number = arguments.whole(0, NUMBERS - 1)
+
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of this command's options."""
+    """Return the parser of this command's options; it turns spans and --used-until into ticks."""
     made = Parser(
         prog=f"uuidd {COMMAND}", description="Make, show and change the worker numbers of a fleet."
     )
@@ -30,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     )
 
     def add(name: str, what: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=what, description=f"{what[:1].upper()}{what[1:]}.")
+        command = commands.add_parser(name, help=what, description=f"{what.capitalize()}.")
         command.add_argument(
             "url",
             metavar="URL",
@@ -39,6 +41,15 @@ def parser() -> argparse.ArgumentParser:
         )
         arguments.add_access(command)
         return command
+
+    def add_span(command: argparse.ArgumentParser, name: str, what: str) -> None:
+        command.add_argument(
+            f"--worker-{name}",
+            type=lambda text: int(arguments.span(text) * TICKS_PER_SECOND),
+            default=int(arguments.WINDOW_SECONDS * TICKS_PER_SECOND),
+            metavar="SPAN",
+            help=f"{what} (default: 10m)",
+        )
 
     listing = add(
         "list", "show each number: its host, how long it is reserved, and when that was written"
@@ -74,19 +85,15 @@ def parser() -> argparse.ArgumentParser:
         help="no host ever had a number of this namespace: let all begin at once; without this,"
         " they begin later than hosts can go on whose namespace the engine has lost",
     )
-    _add_span(init, "window", "without --new: the longest --worker-window of the daemons")
-    _add_span(
-        init, "hold", "without --new: the longest --worker-hold of the daemons; at least a minute"
-    )
+    for name, more in (("window", ""), ("hold", "; at least a minute")):
+        add_span(init, name, f"without --new: the longest --worker-{name} of the daemons{more}")
     reserve = add("reserve", "keep numbers from new hosts")
     reserve.add_argument("numbers", type=numbers, metavar="NUMBERS", help="such as 0-15,20")
     free = add("free", "let new hosts have a number, after its host has gone for ever")
-    free.add_argument(
-        "number", type=arguments.whole(0, NUMBERS - 1), metavar="N", help="the number, such as 17"
-    )
+    free.add_argument("number", type=_number, metavar="N", help="the number, such as 17")
     free.add_argument(
         "--used-until",
-        type=arguments.unix_ms,
+        type=lambda text: UNIX_EPOCH + arguments.unix_ms(text) * TICKS_PER_MS,
         metavar="TIME",
         help="the time up to which the number was used, if its register has a wrong one, such as"
         " one years ahead (default: what the register says, and at least a minute from now)",
@@ -95,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
     raising = add(
         "raise", "let all numbers begin later, after the engine was restored from a backup"
     )
-    _add_span(
+    add_span(
         raising, "window", "the daemons' --worker-window, the longest of all; a minute is added"
     )
     raising.add_argument(
@@ -132,18 +139,17 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
         administrator = Administrator(engine, this_host(), now)
         match given.command:
             case "init":
-                low, high = given.range[0], given.range[-1]
-                meta = Meta(new_token(), given.epoch, low, high)
-                window = int(given.worker_window * TICKS_PER_SECOND)
-                hold = int(given.worker_hold * TICKS_PER_SECOND)
+                meta = Meta(new_token(), given.epoch, given.range[0], given.range[-1])
+                window, hold = given.worker_window, given.worker_hold
                 used = None if given.new else (window, hold)
                 until = await administrator.init(meta, given.reserve, used=used)
-                return f"made the namespace {meta.id} with the numbers {low} to {high}; " + (
-                    "they begin at once, because --new says that no host ever had one"
-                    if not until
-                    else "hosts of a lost namespace may still use them, with a --worker-window of"
-                    f" {given.worker_window:.10g}s and a --worker-hold of"
-                    f" {given.worker_hold:.10g}s at most, so they begin at"
+                made = f"made the namespace {meta.id} with the numbers {meta.low} to {meta.high}; "
+                if not until:
+                    return f"{made}they begin at once, because --new says that no host ever had one"
+                return (
+                    f"{made}hosts of a lost namespace may still use them, with a --worker-window of"
+                    f" {window / TICKS_PER_SECOND:.10g}s and a --worker-hold of"
+                    f" {hold / TICKS_PER_SECOND:.10g}s at most, so they begin at"
                     f" {times.text(until, TICKS_PER_MS)}; if no host ever had one, make a namespace"
                     " at another URL with --new"
                 )
@@ -156,27 +162,20 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                 if found is None:
                     raise Refused(f"number {given.number} is free: no host ever had it")
                 _ask(given, found.host, standing(found, now))
-                used = given.used_until
-                record = await administrator.free(
-                    given.number,
-                    found,
-                    used_until=None if used is None else UNIX_EPOCH + used * TICKS_PER_MS,
-                )
+                record = await administrator.free(given.number, found, used_until=given.used_until)
                 begins = times.text(record.until, TICKS_PER_MS)
                 return f"number {given.number} is free; it begins at {begins}"
             case "raise":
-                window = int(given.worker_window * TICKS_PER_SECOND)
-                changed, until = await administrator.raise_all(window, cut_off=given.hosts_cut_off)
+                window, cut_off = given.worker_window, given.hosts_cut_off
+                changed, until = await administrator.raise_all(window, cut_off=cut_off)
                 begins = times.text(until, TICKS_PER_MS)
                 return f"raised {changed} numbers; none begins before {begins}"
             case _:
                 meta = await administrator.opened()
                 rows = listing.rows(await engine.all(), now)
-                return (
-                    listing.as_json(engine.name, meta, rows)
-                    if given.json
-                    else listing.as_table(meta, rows)
-                )
+                if given.json:
+                    return listing.as_json(engine.name, meta, rows)
+                return listing.as_table(meta, rows)
 
 
 def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
@@ -197,27 +196,13 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
 
 def numbers(text: str) -> tuple[int, ...]:
     """Return the numbers in a list such as ``0-15,20``, in order. Raises ArgumentTypeError."""
-    found: set[int] = set()
-    for part in text.split(","):
-        found.update(_range(part))
-    return tuple(sorted(found))
+    return tuple(sorted({number for part in text.split(",") for number in _range(part)}))
 
 
 def _range(text: str) -> range:
     low, dash, high = text.partition("-")
-    whole = arguments.whole(0, NUMBERS - 1)
-    first = whole(low)
-    last = whole(high) if dash else first
+    first = _number(low)
+    last = _number(high) if dash else first
     if last < first:
         raise argparse.ArgumentTypeError(f"{text!r:.40}: {first} is above {last}")
     return range(first, last + 1)
-
-
-def _add_span(command: argparse.ArgumentParser, name: str, what: str) -> None:
-    command.add_argument(
-        f"--worker-{name}",
-        type=arguments.span,
-        default=arguments.WINDOW_SECONDS,
-        metavar="SPAN",
-        help=f"{what} (default: 10m)",
-    )

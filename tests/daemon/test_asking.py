@@ -61,8 +61,8 @@ def test_kill_signals_nobody_unless_it_was_told_a_daemons_pid(
         asking.kill(path)
 
 
-def test_kill_refuses_a_path_that_it_may_not_examine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "stat", failing(errno.EACCES))
+def test_kill_refuses_a_path_that_it_may_not_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket.socket, "connect", failing(errno.EACCES))
     line = "error calling uuidd daemon at /root/s: Permission denied"
     assert refusal(asking.kill, Path("/root/s")) == line
 
@@ -71,6 +71,11 @@ def test_a_socket_that_a_crash_left_behind_has_no_daemon_to_kill(path: Path) -> 
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(os.fspath(path))
     assert asking.kill(path) is None
+
+
+def test_below_a_file_is_no_daemon_to_kill(path: Path) -> None:
+    path.touch()
+    assert asking.kill(path / "s") is None
 
 
 def test_a_daemon_that_hangs_is_refused_with_a_way_out(

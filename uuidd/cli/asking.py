@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from uuidd.core.ids.uuids import to_text
@@ -23,13 +23,13 @@ PATIENCE = 5.0
 def time_uuids(path: Path, count: int | None) -> str:
     """Return what ``uuidd -t`` prints: a UUID, and how many more were reserved after it."""
     if not count:
-        return _text(_ask(path, Op.TIME_UUID))
+        return _text(_ask(path, Op.TIME_UUID)[0])
     if count > MAX_BLOCK:
         raise Refused(
             f"-n is {count}, and a daemon reserves at most {MAX_BLOCK} UUIDs at once;"
             " ask for fewer, several times"
         )
-    first = _text(_ask(path, Op.BULK_TIME_UUID, count)[:16])
+    first = _text(_ask(path, Op.BULK_TIME_UUID, count)[0][:16])
     return f"{first} and {count - 1} subsequent UUID{'' if count == 2 else 's'}"
 
 
@@ -39,17 +39,17 @@ def random_uuids(path: Path, count: int | None) -> Iterator[str]:
     A count of 0 means one UUID, as for util-linux's uuidd.
     """
     if not count:
-        yield _text(_ask(path, Op.RANDOM_UUID))
+        yield _text(_ask(path, Op.RANDOM_UUID)[0])
         return
-    found = 0
-    while found < count:
-        some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, count - found))
+    left = count
+    while left > 0:
+        some = libuuid.random_uuids(_ask(path, Op.BULK_RANDOM_UUID, left)[0])
         if not some:
             raise Refused(f"the daemon at {path} answered without UUIDs")
-        if not found:
+        if left == count:
             yield "List of UUIDs:"
         yield from (f"\t{_text(uuid)}" for uuid in some)
-        found += len(some)
+        left -= len(some)
 
 
 def kill(path: Path) -> int | None:
@@ -59,19 +59,14 @@ def kill(path: Path) -> int | None:
     user who made the socket (by the kernel; if root made it, it may be any user's).
     """
     try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise _unanswered(path, error) from error
-    try:
-        text, maker_pid, maker = _asked(path, Op.GETPID)
+        answer, maker_pid, maker = _ask(path, Op.GETPID)
     except Refused as refused:
-        if isinstance(refused.__cause__, ConnectionRefusedError):
-            # A daemon that crashed leaves its socket behind.
+        # A daemon that crashed leaves its socket behind, where the kernel refuses connections.
+        none = (FileNotFoundError, NotADirectoryError, ConnectionRefusedError)
+        if isinstance(refused.__cause__, none):
             return None
         raise
-    text = text.rstrip(b"\0")
+    text = answer.rstrip(b"\0")
     pid = int(text) if text.isdigit() and len(text) < 10 else 0
     if pid < 2:
         # For kill(2), 0 and negative numbers mean groups of processes; 1 is init.
@@ -84,38 +79,40 @@ def kill(path: Path) -> int | None:
             " another process; end it from there, or by systemctl, docker or kubectl"
         )
     try:
-        _terminate(pid, lambda: _is_daemon(pid, maker))
+        ended = _end_daemon(pid, maker)
     except OSError as error:
         raise Refused(f"couldn't kill uuidd running at pid {pid}: {error.strerror}") from error
-    except LookupError:
+    if not ended:
         raise Refused(
             f"what answers at {path} sent the pid {pid}, which is not a uuidd"
             f"{f' of uid {maker}, who made the socket' if maker else ''}; nothing was ended"
-        ) from None
+        )
     return pid
 
 
-def _terminate(pid: int, is_right: Callable[[], bool]) -> None:
-    """End a process if it *is_right*, and never another one that gets its pid meanwhile.
+def _end_daemon(pid: int, maker: int) -> bool:
+    """End a process and return True, if it is a daemon of user *maker* (0: of any user).
 
-    Raises LookupError if it is not right.
+    Another process that gets its pid meanwhile is not ended.
     """
+    process = None
     try:
         process = os.pidfd_open(pid)
     except OSError as error:
+        # A kernel before 5.3, or a sandbox: use the pid.
         if error.errno not in (errno.ENOSYS, errno.EPERM):
             raise
-        # A kernel before 5.3, or a sandbox: use the pid.
-        if not is_right():
-            raise LookupError from None
-        os.kill(pid, signal.SIGTERM)
-        return
     try:
-        if not is_right():
-            raise LookupError
-        signal.pidfd_send_signal(process, signal.SIGTERM)
+        if not _is_daemon(pid, maker):
+            return False
+        if process is None:
+            os.kill(pid, signal.SIGTERM)
+        else:
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+        return True
     finally:
-        os.close(process)
+        if process is not None:
+            os.close(process)
 
 
 def _is_daemon(pid: int, maker: int) -> bool:
@@ -133,38 +130,30 @@ def _is_daemon(pid: int, maker: int) -> bool:
     )
 
 
-def _ask(path: Path, op: int, count: int = 1) -> bytes:
-    return _asked(path, op, count)[0]
-
-
-def _asked(path: Path, op: int, count: int = 1) -> tuple[bytes, int, int]:
-    """Return the answer, and the process and the user that made the socket."""
+def _ask(path: Path, op: int, count: int = 1) -> tuple[bytes, int, int]:
+    """Return the answer, and the process and the user that made the socket. Raises Refused."""
+    size = len(os.fsencode(path))
     try:
+        if size > MOST_PATH_BYTES:
+            # Python refuses such a path itself, and does not say what is allowed.
+            raise OSError(f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(PATIENCE)
             sock.connect(os.fspath(path))
             sock.sendall(libuuid.pack_request(op, count))
             data = b""
             while (found := libuuid.unpack_body(data)) is None:
-                more = sock.recv(4096)
-                if not more:
+                if not (more := sock.recv(4096)):
                     raise Refused(f"the daemon at {path} closed the connection without an answer")
                 data += more
             return found, peer_pid(sock), peer_uid(sock)
     except OSError as error:
-        raise _unanswered(path, error) from error
+        cause = str(error.strerror or error)
+        if isinstance(error, TimeoutError):
+            cause += "; if it hangs, restart its service, or end the process of its pid file"
+        raise Refused(f"error calling uuidd daemon at {path}: {cause}") from error
     except libuuid.ProtocolError as error:
         raise Refused(f"what answers at {path} is not a uuidd: {error}") from error
-
-
-def _unanswered(path: Path, error: OSError) -> Refused:
-    size = len(os.fsencode(path))
-    # Python refuses such a path itself, and does not say what is allowed.
-    long = f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}"
-    cause = long if size > MOST_PATH_BYTES else error.strerror or error
-    if isinstance(error, TimeoutError):
-        cause = "timed out; if it hangs, restart its service, or end the process of its pid file"
-    return Refused(f"error calling uuidd daemon at {path}: {cause}")
 
 
 def _text(uuid: bytes) -> str:

@@ -250,19 +250,20 @@ def test_the_list_says_how_wrong_the_clock_of_a_host_is(offset: float | None, sh
     assert table.endswith(f" {shown}  db1")
 
 
-@pytest.mark.parametrize("typed", ["n", "", "y"])
+@pytest.mark.parametrize("typed", [b"n\n", b"", b"\xff\n", b"y\n"])
 def test_only_a_yes_at_the_terminal_frees_a_number(
-    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: str
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, typed: bytes
 ) -> None:
+    """The terminal may have another encoding."""
     fleet.made().write(17, HELD)
-    terminal = io.StringIO(typed and f"{typed}\n")
+    terminal = io.TextIOWrapper(io.BytesIO(typed), "utf-8")
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdin", terminal)
-    if typed == "y":
+    if typed == b"y\n":
         fleet.says("free 17")
     else:
         assert "nothing was changed" in fleet.refuses("free 17")
-    assert fleet.read(17).held is (typed != "y")
+    assert fleet.read(17).held is (typed != b"y\n")
 
 
 def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:

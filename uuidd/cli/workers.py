@@ -187,7 +187,7 @@ def _ask(given: argparse.Namespace, host: str, standing: str) -> None:
         raise Refused(f"{question} Then add --yes; nothing was changed")
     try:
         answer = input(f"{question} [y/N] ")
-    except EOFError:
+    except (EOFError, UnicodeDecodeError):
         print()
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):

@@ -88,6 +88,7 @@ def test_a_url_that_cannot_be_used_is_one_line(url: str, error: str) -> None:
         "etcd://me:hid/den@h1/uuidd",
         "postgresql://me:hi@dden@h1/ids",
         "postgresql://me@h1/ids?sslmode=require&password=hidden",
+        "postgresql://me@h1/ids?sslkey=/etc/key&sslpassword=hidden",
     ],
 )
 def test_a_password_in_the_url_is_refused_and_not_shown(url: str) -> None:

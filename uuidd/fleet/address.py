@@ -100,7 +100,8 @@ def parse(url: str) -> Address:
     if shown != url:
         raise Refused(
             f"{shown!r:.200}: a password in the URL would be seen by all users of this host; put it"
-            " into a file, and name that with --worker-secret"
+            " into a file, and name that with --worker-secret, or a key without one with"
+            " --worker-key"
         )
     # Not by urlsplit, which takes one host: some versions of it refuse brackets in a list of hosts.
     rest, _, fragment = rest.partition("#")
@@ -208,4 +209,4 @@ def _without_password(url: str) -> str:
     """Return *url* with dots in place of a password, or of what may be one."""
     start, mark, query = url.partition("?")
     start = re.sub(r"(://[^/@:]*):.*@", r"\1:...@", start)
-    return start + mark + re.sub(r"(^|&)(password=)[^&#]*", r"\1\2...", query)
+    return start + mark + re.sub(r"(^|&)((?:ssl)?password=)[^&#]*", r"\1\2...", query)

@@ -186,6 +186,13 @@ def test_a_datacenter_beside_a_url_has_32_numbers() -> None:
     assert (fleet.low, fleet.high, fleet.window, fleet.hold) == (96, 127, 3600.0, 7200.0)
 
 
+def test_the_path_of_a_secret_is_absolute() -> None:
+    """A daemon in the background is in another folder."""
+    fleet = chosen("--worker=zk://h1/u --worker-secret=./file").fleet
+    assert fleet is not None
+    assert fleet.address.files == {"secret": Path.cwd() / "file"}
+
+
 @pytest.mark.parametrize(
     ("from_systemd", "words", "folder"),
     [

@@ -70,14 +70,17 @@ def test_a_reader_that_has_seen_enough_is_no_error_to_show() -> None:
     assert (out.splitlines()[0], len(out.splitlines()), err) == ("List of UUIDs:", 2, "")
 
 
-@pytest.mark.parametrize("command", ["-F", "--check", "--reset-steady"])
+@pytest.mark.parametrize(
+    "command",
+    ["-F", "--check", "--reset-steady", "-F --worker=zk://h1/u --worker-secret=./rel"],
+)
 def test_a_path_in_a_folder_that_was_removed_is_told(tmp_path: Path, command: str) -> None:
     script = f'mkdir {tmp_path}/gone && cd {tmp_path}/gone && rmdir $PWD && "$@"'
     line = (
         "uuidd: rel is below the current folder, which was removed; name a whole path, or go to"
         " another folder\n"
     )
-    assert shell(script, command, "-P", "--state=rel") == (1, "", line)
+    assert shell(script, *command.split(), "-P", "--state=rel") == (1, "", line)
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])

@@ -113,7 +113,7 @@ def reached(address: Address, given: argparse.Namespace) -> Address:
     files = {}
     for name in arguments.ENGINE_FILES:
         if (text := getattr(given, f"worker_{name}")) is not None:
-            files[name] = place(f"--worker-{name}", text, folder)
+            files[name] = _absolute(place(f"--worker-{name}", text, folder))
     return replace(address, user=given.worker_user or address.user, files=files)
 
 

@@ -157,7 +157,7 @@ def secret(address: Address) -> str:
 
 
 def place(option: str, text: str, credentials: str | None) -> Path:
-    """Return the path of a file that is given as *text*, absolute.
+    """Return the path of a file that is given as *text*.
 
     One without a slash is one of systemd's credentials, in the folder *credentials*. Raises
     Refused, naming the option, if there are none, or the text is empty.
@@ -165,13 +165,13 @@ def place(option: str, text: str, credentials: str | None) -> Path:
     if not text or "\0" in text:
         raise Refused(f"{option}: {text!r:.40} is no path")
     if "/" in text:
-        return Path(text).absolute()
+        return Path(text)
     if not credentials:
         raise Refused(
             f"{option}: {text!r:.80} has no slash, so it is one of systemd's credentials, but"
             f" $CREDENTIALS_DIRECTORY is not set; write ./{text:.80} for a file here"
         )
-    return Path(credentials).absolute() / text
+    return Path(credentials, text)
 
 
 def read_file(option: str, path: Path, *, secret: bool) -> bytes:

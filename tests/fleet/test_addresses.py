@@ -71,6 +71,7 @@ def test_a_url_of_a_folder_names_it() -> None:
         ("folder:///", "names no folder"),
         ("folder:///a%00b", "names no folder"),
         ("folder:///a%0Ab", "names no folder"),
+        ("postgresql://h1/ids?\udcff=1", "has characters that cannot be printed; leave them out"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_one_line(url: str, error: str) -> None:

@@ -103,6 +103,8 @@ def parse(url: str) -> Address:
             " into a file, and name that with --worker-secret, or a key without one with"
             " --worker-key"
         )
+    if not url.isprintable():
+        raise Refused(f"{shown!r:.200} has characters that cannot be printed; leave them out")
     # Not by urlsplit, which takes one host: some versions of it refuse brackets in a list of hosts.
     rest, _, fragment = rest.partition("#")
     rest, _, parameters = rest.partition("?")

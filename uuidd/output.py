@@ -77,6 +77,12 @@ class Parser(argparse.ArgumentParser):
         # A later option must not change what a script's shorter name means.
         super().__init__(allow_abbrev=False, **settings)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        # Of "--node=--", for which older versions of Python return a list without a value.
+        if action.nargs is None and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "'--' is no value")
+        return super()._get_values(action, arg_strings)
+
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stdout:
             sys.stdout.write(message)

@@ -266,6 +266,11 @@ def wrong_usage() -> Iterator[tuple[list[str], str]]:
     # From a variable that is not set; it would mean the current folder.
     for flag in ("--state", "-p/--pid", "-s/--socket"):
         yield [flag.split("/")[-1], ""], f"argument {flag}: the path is empty"
+    # In some versions of Python, argparse passes these on as an empty list.
+    for flag in ("-s/--socket", "--node", "--worker", "--epoch"):
+        yield [f"{flag.split('/')[-1]}=--"], f"argument {flag}: '--' is no value"
+    words = ["workers", "reserve", "folder:///a", "--", "--"]
+    yield words, "argument NUMBERS: '--' is no value"
     for words in (["-x"], ["--nope"], ["more"], ["-F", "more"]):
         yield words, f"unrecognized arguments: {words[-1]}"
     # A part of a name could mean another option in a later version.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 import trio
 
 from uuidd.cli import listing, main
@@ -264,6 +265,26 @@ def test_only_a_yes_at_the_terminal_frees_a_number(
     else:
         assert "nothing was changed" in fleet.refuses("free 17")
     assert fleet.read(17).held is (typed != b"y\n")
+
+
+def test_a_freed_number_begins_after_the_answer_and_not_after_the_question(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is asked may end the number's host first, which made Snowflakes until then."""
+    fleet.made("--reserve 17")
+    terminal = io.StringIO()
+    with time_machine.travel(1_800_000_000, tick=False) as clock:
+
+        def answer(*_: object) -> str:
+            clock.shift(3600)
+            return "y\n"
+
+        monkeypatch.setattr(terminal, "isatty", lambda: True)
+        monkeypatch.setattr(terminal, "readline", answer)
+        monkeypatch.setattr("sys.stdin", terminal)
+        fleet.says("free 17")
+    answered = UNIX_EPOCH + 1_800_003_600 * TICKS_PER_SECOND
+    assert fleet.read(17).until == answered + 60 * TICKS_PER_SECOND
 
 
 def test_after_a_restore_no_number_begins_early(fleet: Fleet) -> None:

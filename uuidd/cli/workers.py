@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from uuidd.cli import arguments
 from uuidd.cli.options import reached
@@ -134,9 +135,8 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
     from uuidd.fleet.administering import Administrator, standing
     from uuidd.fleet.registers import connect
 
-    now = UNIX_EPOCH + time.time_ns() // 100
     async with connect(address) as engine:
-        administrator = Administrator(engine, this_host(), now)
+        administrator = Administrator(engine, this_host(), _now())
         match given.command:
             case "init":
                 meta = Meta(new_token(), given.epoch, given.range[0], given.range[-1])
@@ -161,7 +161,9 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                 found = await engine.read(given.number)
                 if found is None:
                     raise Refused(f"number {given.number} is free: no host ever had it")
-                _ask(given, found.host, standing(found, now))
+                _ask(given, found.host, standing(found, administrator.now))
+                # Before the answer somebody may have ended the host, which used its number.
+                administrator = replace(administrator, now=_now())
                 record = await administrator.free(given.number, found, used_until=given.used_until)
                 begins = times.text(record.until, TICKS_PER_MS)
                 return f"number {given.number} is free; it begins at {begins}"
@@ -172,10 +174,14 @@ async def _run(address: Address, given: argparse.Namespace) -> str:
                 return f"raised {changed} numbers; none begins before {begins}"
             case _:
                 meta = await administrator.opened()
-                rows = listing.rows(await engine.all(), now)
+                rows = listing.rows(await engine.all(), administrator.now)
                 if given.json:
                     return listing.as_json(engine.name, meta, rows)
                 return listing.as_table(meta, rows)
+
+
+def _now() -> int:
+    return UNIX_EPOCH + time.time_ns() // 100
 
 
 def _ask(given: argparse.Namespace, host: str, standing: str) -> None:

@@ -17,7 +17,7 @@ from struct import pack
 
 import pytest
 
-from tests.client.fakes import Server
+from tests.client.fakes import Server, full_backlog
 from tests.client.raw import of_child
 from tests.daemon.test_listeners import connects
 from tests.rig import PATIENCE, until
@@ -78,13 +78,22 @@ def test_below_a_file_is_no_daemon_to_kill(path: Path) -> None:
     assert asking.kill(path / "s") is None
 
 
+@contextlib.contextmanager
+def silent(path: Path) -> Iterator[None]:
+    """Listen, and take no connection."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fspath(path))
+        listener.listen()
+        yield
+
+
+@pytest.mark.parametrize("full", [False, True])
 def test_a_daemon_that_hangs_is_refused_with_a_way_out(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
 ) -> None:
+    """Also once the connections that it does not take have filled the kernel's queue."""
     monkeypatch.setattr(asking, "PATIENCE", 0.01)
-    with socket.socket(socket.AF_UNIX) as hanging:
-        hanging.bind(os.fspath(path))
-        hanging.listen()
+    with full_backlog(path) if full else silent(path):
         assert refusal(asking.kill, path) == (
             f"error calling uuidd daemon at {path}: timed out;"
             " if it hangs, restart its service, or end the process of its pid file"

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from uuidd.refused import Refused
 from uuidd.server.peers import peer_pid, peer_uid
 
 PATIENCE = 5.0
-"""Seconds to wait for an answer."""
+"""Seconds to wait for a connection, and for each part of an answer."""
 
 
 def time_uuids(path: Path, count: int | None) -> str:
@@ -138,7 +139,9 @@ def _ask(path: Path, op: int, count: int = 1) -> tuple[bytes, int, int]:
             # Python refuses such a path itself, and does not say what is allowed.
             raise OSError(f"the path has {size} bytes, and a socket's at most {MOST_PATH_BYTES}")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(PATIENCE)
+            # The kernel's own: with settimeout, connect does not wait for a place in a full queue.
+            for limit in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+                sock.setsockopt(socket.SOL_SOCKET, limit, _timeval(PATIENCE))
             sock.connect(os.fspath(path))
             sock.sendall(libuuid.pack_request(op, count))
             data = b""
@@ -148,12 +151,18 @@ def _ask(path: Path, op: int, count: int = 1) -> tuple[bytes, int, int]:
                 data += more
             return found, peer_pid(sock), peer_uid(sock)
     except OSError as error:
-        cause = str(error.strerror or error)
-        if isinstance(error, TimeoutError):
-            cause += "; if it hangs, restart its service, or end the process of its pid file"
+        cause = error.strerror or error
+        if isinstance(error, BlockingIOError):
+            cause = (
+                "timed out; if it hangs, restart its service, or end the process of its pid file"
+            )
         raise Refused(f"error calling uuidd daemon at {path}: {cause}") from error
     except libuuid.ProtocolError as error:
         raise Refused(f"what answers at {path} is not a uuidd: {error}") from error
+
+
+def _timeval(seconds: float) -> bytes:
+    return struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
 
 
 def _text(uuid: bytes) -> str:

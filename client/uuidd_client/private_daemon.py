@@ -40,7 +40,7 @@ class PrivateDaemon(NamedTuple):
 
 
 @contextlib.contextmanager
-def running(worker: str | None) -> Iterator[PrivateDaemon]:
+def running(worker: int | str | None) -> Iterator[PrivateDaemon]:
     """Run a daemon with its socket and its state in a temporary folder.
 
     It is ended at the end, and also if the thread that started it ends; then the folder is removed.

@@ -17,14 +17,15 @@ import random
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import uuidd_client
 from uuidd.core.ids import snowflake
 from uuidd.core.ids.checks import check_bits, shown
-from uuidd.core.ids.kinds import KINDS, PLACES, time_fields
+from uuidd.core.ids.kinds import KINDS, PLACES
 from uuidd.core.ids.layouts import LAYOUTS
 from uuidd.core.ids.nodes import random_node
 from uuidd.core.ids.places import Origin
@@ -98,7 +99,7 @@ def private_daemon(
     Raises RuntimeError if the daemon does not start; the text says why.
     """
     used = uuidd_client._client(client)
-    with daemons.running(None if worker is None else str(worker)) as daemon:
+    with daemons.running(worker) as daemon:
         there = used._settings._replace(path=str(daemon.socket))
         patience = os.environ.get("UUIDD_TIMEOUT") or f"{PATIENCE_SECONDS:g}"
         with (
@@ -127,25 +128,24 @@ def _exchanged(client: Client, new: Callable[[Any, Any], Any]) -> Iterator[Clien
 @contextlib.contextmanager
 def _environment(**values: str) -> Iterator[None]:
     """Set environment variables while the context lasts."""
-    before = {name: os.environ.get(name) for name in values}
+    before = {name: os.environ[name] for name in values if name in os.environ}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name in values:
             os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        os.environ.update(before)
 
 
-def clock_that_was_set() -> int | None:
-    """Return the tick that a test has set the clock to, by time-machine or freezegun, or None."""
+def clock_or(at: int) -> int:
+    """Return the tick that a test has set the clock to, by time-machine or freezegun, or *at*."""
     machine = sys.modules.get("time_machine")
     travels = machine is not None and machine.escape_hatch.is_travelling()
     if travels or time.time_ns.__module__ == "freezegun.api":
         # Not time.time_ns: that of freezegun is a float, which is some 100 ns wrong.
         return tick_at(datetime.datetime.now(datetime.UTC))
-    return None
+    return at
 
 
 class FixedChannel:
@@ -158,22 +158,38 @@ class FixedChannel:
 
     def __init__(self, seed: int | str, at: int, worker: int) -> None:
         self._lock = threading.RLock()
-        self._pid = os.getpid()
-        self._seed, self._at, self._worker = seed, at, worker
-        draw = random.Random(f"{seed}/origin")  # noqa: S311  (repeatable is what is wanted)
-        node = random_node(draw.getrandbits)
-        self._origin = Origin(node, draw.getrandbits(CLOCK_SEQ_BITS), worker, lane=None)
-        self._kinds: dict[str, _FixedKind] = {}
+        self._pid, self._at, self._worker = os.getpid(), at, worker
+        # Repeatable is what is wanted.
+        self._random = cache(lambda name: random.Random(f"{seed}/{name}"))  # noqa: S311
+        draw = self._random("origin").getrandbits
+        self._origin = Origin(random_node(draw), draw(CLOCK_SEQ_BITS), worker, lane=None)
+        self._used: defaultdict[str, Used] = defaultdict(Used)
 
     def make(self, kind: str, form: str, count: int) -> list[Any] | bytes:
         """Return *count* ids of *kind* in *form*. Raises TimeOutOfRange. Nothing has to wait."""
+        made: list[Any] = []
         with self._lock:
-            known = self._kinds.get(kind)
-            if known is None:
-                known = self._kinds[kind] = _FixedKind(kind, f"{self._seed}/{kind}", self._origin)
-            now = self._at if (read := clock_that_was_set()) is None else read
-            parts = list(known.make(count, form, now))
-            return b"".join(parts) if form == "bytes" else [id for part in parts for id in part]
+            for first, part in self._use(kind, count):
+                ids = LAYOUTS[kind][form](first, part, self._origin, self._random(kind).randbytes)
+                made.append(new_uuids(ids, part, safe=False) if form == "uuid" else ids)
+            return b"".join(made) if form == "bytes" else [id for part in made for id in part]
+
+    def _use(self, kind: str, count: int) -> Iterator[tuple[int, int]]:
+        """Use the first *count* places that are free: yield the first of each run, and how many."""
+        now, place = clock_or(self._at), 0
+        used, places = self._used[kind], PLACES[kind]
+        if (times := KINDS[kind].time) is not None:
+            if not times.epoch <= now < times.end - ANY_TICKS:
+                raise TimeOutOfRange(kind, now, times.epoch, times.end)
+            place = places.places(now, ANY_TICKS)[0]
+        while count:
+            first = place = used.free(place)
+            end = first + min(count, places.room(first))
+            while place < end and used.free(place) == place:
+                used.add(place)
+                place += 1
+            yield first, place - first
+            count -= place - first
 
     def in_life(self, life: Life, former: FixedChannel | None) -> FixedChannel:
         """Return the channel of a *life* that follows *former*: the same, if there is one.
@@ -199,40 +215,6 @@ class FixedChannel:
         )
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing: there is no connection, and each id is a call of this channel."""
 
-    def rest(self) -> None:
-        """Do nothing: each id is a call of this channel."""
-
-
-class _FixedKind:
-    """The ids of *kind*, whose random bits come from *seed*. Not for two threads."""
-
-    def __init__(self, kind: str, seed: str, origin: Origin) -> None:
-        self._kind = kind
-        self._forms, self._places = LAYOUTS[kind], PLACES[kind]
-        self._times = time_fields(origin.epoch).get(kind)
-        self._random = random.Random(seed).randbytes  # noqa: S311  (repeatable is what is wanted)
-        self._origin = origin
-        self._used = Used()
-
-    def make(self, count: int, form: str, now: int) -> Iterator[Any]:
-        """Return *count* ids, part by part, of the first free places at or after the tick *now*."""
-        times = self._times
-        if times is not None and not times.epoch <= now < times.end - ANY_TICKS:
-            raise TimeOutOfRange(self._kind, now, times.epoch, times.end)
-        place = self._places.places(now, ANY_TICKS)[0] if KINDS[self._kind].timeline else 0
-        while count:
-            first, part = self._use(place, count)
-            ids = self._forms[form](first, part, self._origin, self._random)
-            yield new_uuids(ids, part, safe=False) if form == "uuid" else ids
-            count -= part
-
-    def _use(self, place: int, count: int) -> tuple[int, int]:
-        """Use up to *count* places of one run, from *place* on: return the first, and how many."""
-        first = place = self._used.free(place)
-        end = first + min(count, self._places.room(first))
-        while place < end and self._used.free(place) == place:
-            self._used.add(place)
-            place += 1
-        return first, place - first
+    rest = close

@@ -184,10 +184,11 @@ def test_a_time_may_be_passed(client: Client) -> None:
         assert when(ids.uuid7()) == FUTURE
 
 
-def test_a_time_that_does_not_fit_is_refused(client: Client) -> None:
+@pytest.mark.parametrize("year", [1999, 2081])
+def test_a_time_that_does_not_fit_is_refused(client: Client, year: int) -> None:
     with (
-        fixed_ids(at=datetime(1999, 1, 1, tzinfo=UTC), client=client) as ids,
-        pytest.raises(TimeOutOfRange, match="the time is 1999-01-01"),
+        fixed_ids(at=datetime(year, 1, 1, tzinfo=UTC), client=client) as ids,
+        pytest.raises(TimeOutOfRange, match=f"the time is {year}-01-01"),
     ):
         ids.snowflake()
 
@@ -329,3 +330,15 @@ def test_a_private_daemon_makes_the_ids_while_it_lasts(client: Client) -> None:
     assert lasting().is_safe is SafeUUID.unknown
     assert not daemon.socket.parent.exists()
     assert not Path("/proc", str(daemon.pid)).exists()
+
+
+@pytest.mark.process
+def test_the_environment_after_a_private_daemon_is_that_before_it(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UUIDD_SOCKET", "/before")
+    monkeypatch.delenv("UUIDD_TIMEOUT", raising=False)
+    before = dict(os.environ)
+    with private_daemon(client=client):
+        assert os.environ["UUIDD_TIMEOUT"] == "10"
+    assert os.environ == before

@@ -43,9 +43,9 @@ def in_shell(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_new_makes_as_many_ids_as_are_wanted(daemon: Daemon, uuidctl: Uuidctl, kind: str) -> None:
-    status, out, err = uuidctl("new", "-k", kind, "-n", "12000", socket=daemon.socket)
+    status, out, err = uuidctl("new", "-k", kind, "-n", "20000", socket=daemon.socket)
     assert (status, err) == (0, "")
-    assert len({number(kind, id) for id in out.splitlines()}) == len(out.splitlines()) == 12000
+    assert len({number(kind, id) for id in out.splitlines()}) == len(out.splitlines()) == 20000
 
 
 @pytest.mark.parametrize(("flag", "version"), [("-t", 1), ("-r", 4), ("-6", 6), ("-7", 7)])

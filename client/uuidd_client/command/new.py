@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uuidd.core.ids import uuids, versions
 from uuidd.core.ids.kinds import KINDS
 from uuidd_client.command.common import CommandError, client, complain, whole_number
-
-if TYPE_CHECKING:
-    from uuidd_client.client import Client, Kind
 
 NAME_BASED = {"v3": versions.v3, "v5": versions.v5}
 
@@ -60,23 +57,8 @@ def add_to(commands: Any) -> None:
 
 
 def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    if given.alone:
-        command.error(
-            f"{given.alone[0]!r} belongs to no option; name the kind of id with -k"
-            f" ({', '.join((*KINDS, *NAME_BASED))}), and how many with -n"
-        )
     warnings.showwarning = lambda message, *_, **__: complain(str(message))
-    if given.kind in NAME_BASED:
-        if given.namespace is None or given.name is None:
-            command.error(f"a {given.kind} needs --namespace and --name")
-        if given.count is not None:
-            command.error(f"a {given.kind} is the same for the same name; -n would repeat it")
-        ids = iter([[_of_name(given.kind, given.namespace, given.name)]])
-    elif given.namespace is not None or given.name is not None:
-        command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
-    else:
-        asked = client(given.socket, fallback=True)
-        ids = _ids(given.kind, given.count or 1, asked)
+    ids = _ids(command, given)
     if given.json:
         before = "["
         for some in ids:
@@ -89,16 +71,25 @@ def _do(command: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     return 0
 
 
-def _ids(kind: Kind, count: int, asked: Client) -> Iterator[list[str]]:
-    while count:
-        part = min(count, AT_ONCE)
-        yield asked.make(kind, part, form="text")
-        count -= part
-
-
-def _of_name(kind: str, namespace: str, name: str) -> str:
+def _ids(command: argparse.ArgumentParser, given: argparse.Namespace) -> Iterable[list[str]]:
+    if given.alone:
+        command.error(
+            f"{given.alone[0]!r} belongs to no option; name the kind of id with -k"
+            f" ({', '.join((*KINDS, *NAME_BASED))}), and how many with -n"
+        )
+    kind, namespace, name = given.kind, given.namespace, given.name
+    if kind not in NAME_BASED:
+        if namespace is not None or name is not None:
+            command.error(f"--namespace and --name are for {' and '.join(NAME_BASED)}")
+        asked, count = client(given.socket, fallback=True), given.count or 1
+        parts = (min(count - made, AT_ONCE) for made in range(0, count, AT_ONCE))
+        return (asked.make(kind, part, form="text") for part in parts)
+    if namespace is None or name is None:
+        command.error(f"a {kind} needs --namespace and --name")
+    if given.count is not None:
+        command.error(f"a {kind} is the same for the same name; -n would repeat it")
     try:
-        return uuids.to_text(NAME_BASED[kind](versions.namespace(namespace), name))
+        return [[uuids.to_text(NAME_BASED[kind](versions.namespace(namespace), name))]]
     except UnicodeEncodeError:
         raise CommandError(f"--name {name!r} is not text in UTF-8") from None
     except ValueError as error:

@@ -71,9 +71,12 @@ def running(worker: int | str | None) -> Iterator[PrivateDaemon]:
 
 @contextlib.contextmanager
 def _run(command: list[str]) -> Iterator[int]:
+    # Before the daemon runs: a signal could come meanwhile, and nobody would end the daemon.
+    told: SimpleQueue[str] = SimpleQueue()
+    reader = threading.Thread(target=lambda: read_log(process.stderr or (), told), daemon=True)
     # In a session of its own: a terminal's Ctrl-C reaches the command, and not the daemon.
     try:
-        started = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+        process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
             command,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -82,9 +85,7 @@ def _run(command: list[str]) -> Iterator[int]:
         )
     except OSError as error:
         raise CannotRun(f"the daemon cannot be run: {error.strerror}") from error
-    with started as process:
-        told: SimpleQueue[str] = SimpleQueue()
-        reader = threading.Thread(target=read_log, args=(process.stderr, told), daemon=True)
+    with process:
         try:
             reader.start()
             try:

@@ -325,10 +325,14 @@ def test_run_says_when_its_folder_has_too_long_a_path(
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("step", ["__init__", "start"])
 def test_run_ends_in_order_at_a_signal_before_its_reader_runs(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    monkeypatch.setattr(threading.Thread, "start", lambda _: signal.raise_signal(signal.SIGTERM))
+    def stop(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(threading.Thread, step, stop)
     with pytest.raises(SystemExit) as ended:
         main(["run", "--", "true"])
     assert ended.value.code == 128 + signal.SIGTERM

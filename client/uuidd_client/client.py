@@ -84,13 +84,17 @@ class Client:
     ) -> None:
         if type(fallback) is not bool:
             raise TypeError(f"fallback is {shown(fallback)}; it must be True or False")
-        age = _seconds("max_age", max_age)
-        patience = None if timeout is None else _seconds("timeout", timeout)
-        if age < 0:
+        # Written so that nan, which compares false, is refused too.
+        if not 0 <= _number("max_age", max_age) < float("inf"):
             raise ValueError(f"max_age is {shown(max_age)}; it must be {FINITE}, 0 or more")
-        if patience is not None and patience <= 0:
+        if timeout is not None and not 0 < _number("timeout", timeout) < float("inf"):
             raise ValueError(f"timeout is {shown(timeout)}; it must be {FINITE} above 0")
-        path = None if socket is None else _path_of(socket)
+        if not isinstance(socket, str | bytes | os.PathLike | None):
+            raise TypeError(
+                f"socket is {shown(socket)}; it must be a path: a str or an os.PathLike"
+            )
+        path = None if socket is None else os.fsdecode(socket)
+        age, patience = min(max_age, YEAR), None if timeout is None else min(timeout, YEAR)
         # Tests of this project set the clock. A copy of the client has that of the system again.
         clock = _clock or SYSTEM_CLOCK
         self._settings = Settings(path, fallback, age, patience, clock, *_cutters())
@@ -264,21 +268,19 @@ class Client:
 
         It cannot be pickled; the client, its methods and the functions of the module can.
         """
-        wanted, channels = known(kind, form), self._channels
+        core, wanted, channels = self._core, known(kind, form), self._channels
 
-        def one(channel: Channel) -> tuple[Cutter | None, Any]:
-            """Return the cutter for ids of *kind*, as ``Channel.cutter`` does, and the first id."""
+        def first(channel: Channel) -> tuple[Any, Any]:
+            """Return what makes the next ids, and the first: the extension wants the cutter."""
             made = channel.make(kind, wanted, 1)
-            return channel.cutter(kind), made if wanted == "bytes" else made[0]
+            cutter: Any = channel.cutter(kind)
+            if not core:
+                cutter = nothing if cutter is None else cutter.draw(kind, wanted)
+            return cutter, made if wanted == "bytes" else made[0]
 
-        if self._core:
-            draws: Callable[[], Any] = self._core.Draw(kind, wanted, partial(channels.call, one))
+        if core:
+            draws: Callable[[], Any] = core.Draw(kind, wanted, partial(channels.call, first))
             return draws
-
-        def first(channel: Channel) -> tuple[Callable[[], Any], Any]:
-            """Return the function that draws the next ids, and the first."""
-            cutter, made = one(channel)
-            return nothing if cutter is None else cutter.draw(kind, wanted), made
 
         cut: Callable[[], Any] = nothing
 
@@ -402,20 +404,8 @@ def counted(count: object) -> int:
     return count
 
 
-def _seconds(name: str, value: object) -> float:
-    """Return *value*, a year at most, or -1 if it is not finite.
-
-    Raises TypeError if it is not a number.
-    """
+def _number(name: str, value: object) -> float:
+    """Return *value*. Raises TypeError if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is {shown(value)}; it must be a number of seconds")
-    if value in (float("inf"), float("-inf")) or value != value:
-        return -1
-    return min(value, YEAR)
-
-
-def _path_of(socket: object) -> str:
-    """Return the path of a socket. Raises TypeError if *socket* is none."""
-    if isinstance(socket, str | bytes | os.PathLike):
-        return os.fsdecode(socket)
-    raise TypeError(f"socket is {shown(socket)}; it must be a path: a str or an os.PathLike")
+    return value

@@ -86,6 +86,13 @@ def test_a_wrong_argument_is_refused_by_name_and_rule(
         (Client if call == "Client" else getattr(client, call))(*arguments)
 
 
+def test_any_finite_number_of_seconds_will_do(path: Path) -> None:
+    """Also one that Python takes for no time-out."""
+    for seconds in (1e300, 10**400):
+        with Server(path, grants()), Client(path, True, seconds, seconds) as client:
+            assert client.uuid1().is_safe is SafeUUID.safe
+
+
 @pytest.mark.parametrize(
     ("given", "seconds"),
     # An empty variable is as good as none, and a time-out beyond all clocks as the longest.

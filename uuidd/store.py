@@ -57,12 +57,13 @@ class FolderStore:
         self.machine = machine
         self.set_aside: str | None = None
         self.lost = False
-        self._saving = False
-        self._folder_fd = _opened(folder, os.geteuid())
+        self._saving = self._unused = False
+        self._held = contextlib.ExitStack()
         try:
-            self._lock_fd, self._unused = self._lock()
-        except BaseException:
-            os.close(self._folder_fd)
+            self._folder_fd = _opened(folder, os.geteuid(), self._held)
+            self._lock()
+        except (Refused, OSError):
+            self.close()
             raise
 
     def load(self) -> State | None:
@@ -71,15 +72,14 @@ class FolderStore:
         One that cannot be used is renamed; see *set_aside*. Raises Refused if the file cannot be
         read or renamed.
         """
+        state = None
         try:
             state = _saved(self.folder, self._folder_fd, self.machine, os.geteuid())
         except UnusableError as unusable:
             self._unused = False
             self.set_aside = f"{unusable}; set aside as {self._put_aside()}"
-            self.lost = True
-            return None
+        self._unused = self._unused and state is None
         self.lost = state is None and not self._unused
-        self._unused = state is None and self._unused
         return state
 
     def save(self, state: State) -> None:
@@ -91,19 +91,30 @@ class FolderStore:
         if reason := self.moved_away():
             raise OSError(reason)
         self._saving = True
+        folder = self._folder_fd
         try:
-            self._replace(encode(state))
-            os.fsync(self._folder_fd)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = os.open(_NEW, flags, 0o644, dir_fd=folder)
+            # The content is on the disk before the file has its name.
+            with open(fd, "wb") as file:
+                file.write(encode(state))
+                file.flush()
+                os.fsync(fd)
+            self._unused = False
+            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(_NEW, dir_fd=folder)
+            raise
         finally:
             self._saving = False
 
     def moved_away(self) -> str:
         """Return a line that says so if the folder is not at its path any more, else ""."""
-        try:
+        with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(self.folder), os.fstat(self._folder_fd)):
                 return ""
-        except OSError:
-            pass
         return f"the state folder is no longer at {self.folder}; move it back, or restart uuidd"
 
     def close(self) -> None:
@@ -115,41 +126,37 @@ class FolderStore:
         if self._saving:
             return
         if self._unused:
-            self._remove_lock()
-        os.close(self._lock_fd)
-        os.close(self._folder_fd)
+            with contextlib.suppress(OSError):
+                os.unlink(_LOCK, dir_fd=self._folder_fd)
+        self._held.close()
 
-    def _lock(self) -> tuple[int, bool]:
-        """Return the lock file, locked, and whether it is new: then the folder was never used."""
+    def _lock(self) -> None:
+        """Lock the folder, which was never used if the lock file is new. Raises Refused."""
         while True:
-            fd, made = self._open_lock()
-            with contextlib.ExitStack() as undo:
-                undo.callback(os.close, fd)
-                try:
-                    _check_file(self.folder / _LOCK, os.fstat(fd), os.geteuid())
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    _check_rights(self.folder, self._folder_fd)
-                    # If not, a start that failed has removed it between the two calls.
-                    if self._is_there(fd):
-                        _write_holder(fd)
-                        undo.pop_all()
-                        return fd, made
-                except BlockingIOError:
-                    raise Refused(
-                        f"the state folder {self.folder} is in use by the uuidd with pid"
-                        f" {_holder(fd)}; stop that one, or name another folder with --state"
-                    ) from None
-                except (Refused, OSError) as error:
-                    if made:
-                        self._remove_lock()
-                    if isinstance(error, Refused):
-                        raise
-                    raise Refused(
-                        f"the state folder {self.folder} cannot be written to: {error.strerror};"
-                        " mend it, or name another with --state"
-                    ) from error
+            fd, self._unused = self._open_lock()
+            self._held.callback(os.close, fd)
+            try:
+                _check_file(self.folder / _LOCK, os.fstat(fd), os.geteuid())
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _check_rights(self.folder, self._folder_fd)
+                if self._is_there(fd):
+                    _write_holder(fd)
+                    return
+            except BlockingIOError:
+                # The file is the holder's, also if it was made here.
+                self._unused = False
+                raise Refused(
+                    f"the state folder {self.folder} is in use by the uuidd with pid {_holder(fd)};"
+                    " stop that one, or name another folder with --state"
+                ) from None
+            except OSError as error:
+                why = f"cannot be written to: {error.strerror}"
+                raise _unfit(self.folder, why, "mend it") from error
+            # A start that failed has removed it before it was locked here.
+            self._unused = False
 
     def _open_lock(self) -> tuple[int, bool]:
+        """Return the lock file, and whether it is new."""
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             # No other user may open the file, because flock(2) needs no right to write.
@@ -165,28 +172,6 @@ class FolderStore:
         except FileNotFoundError:
             return False
         return os.path.samestat(there, os.fstat(fd))
-
-    def _remove_lock(self) -> None:
-        """Remove the lock file while this process holds the lock."""
-        with contextlib.suppress(OSError):
-            os.unlink(_LOCK, dir_fd=self._folder_fd)
-
-    def _replace(self, content: bytes) -> None:
-        """Let the state be *content*, which is on the disk before the file has its name."""
-        folder = self._folder_fd
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            fd = os.open(_NEW, flags, 0o644, dir_fd=folder)
-            with open(fd, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(fd)
-            self._unused = False
-            os.rename(_NEW, _STATE, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(_NEW, dir_fd=folder)
-            raise
 
     def _put_aside(self) -> str:
         folder, number = self._folder_fd, 1
@@ -208,27 +193,23 @@ def check_store(folder: Path, machine: str, uid: int) -> State | None:
     Nothing is changed, and a folder that another daemon has locked passes. Raises Refused where the
     store would, and UnusableError for a state that it would set aside.
     """
-    fd = _opened(folder, uid)
-    try:
+    with contextlib.ExitStack() as held:
+        fd = _opened(folder, uid, held)
         _check_rights(folder, fd)
         # Without room for a file, one that is there can be locked, and the state saved later.
         if not os.access(_LOCK, os.F_OK, dir_fd=fd) and lacks_room(folder):
             raise _unwritable(folder, ENOSPC)
         return _saved(folder, fd, machine, uid)
-    finally:
-        os.close(fd)
 
 
 def _check_rights(folder: Path, fd: int) -> None:
     """Check that this process may lock, load and save. Raises Refused."""
-    if number := lacking(_LOCK, os.R_OK | os.W_OK, folder_fd=fd):
+    number = lacking(_LOCK, os.R_OK | os.W_OK, folder_fd=fd)
+    if number := number or lacking(".", os.W_OK | os.X_OK, folder_fd=fd):
         raise _unwritable(folder, number)
-    if number := lacking(".", os.W_OK | os.X_OK, folder_fd=fd):
-        raise _unwritable(folder, number)
-    if number := lacking(_STATE, os.R_OK, folder_fd=fd):
-        raise _unusable(folder / _STATE, "read", number)
-    if number := lacking(_NEW, os.W_OK, folder_fd=fd):
-        raise _unusable(folder / _NEW, "written", number)
+    for name, mode, used in ((_STATE, os.R_OK, "read"), (_NEW, os.W_OK, "written")):
+        if number := lacking(name, mode, folder_fd=fd):
+            raise _unusable(folder / name, used, number)
 
 
 def _saved(folder: Path, folder_fd: int, machine: str, uid: int) -> State | None:
@@ -246,13 +227,14 @@ def _saved(folder: Path, folder_fd: int, machine: str, uid: int) -> State | None
     return decode(data, machine)
 
 
+def _unfit(folder: Path, why: str, way: str) -> Refused:
+    return Refused(f"the state folder {folder} {why}; {way}, or name another with --state")
+
+
 def _unwritable(folder: Path, number: int | None) -> Refused:
     # As of a volume that is bound into a container, and has the host's owner.
     way = f"chown it to uid {os.geteuid()}" if number == EACCES else "change that"
-    return Refused(
-        f"the state folder {folder} is not writable: {os.strerror(number or 0)};"
-        f" {way}, or name another with --state"
-    )
+    return _unfit(folder, f"is not writable: {os.strerror(number or 0)}", way)
 
 
 def _unusable(path: Path, used: str, number: int | None) -> Refused:
@@ -260,45 +242,33 @@ def _unusable(path: Path, used: str, number: int | None) -> Refused:
     return Refused(f"{path} cannot be {used}: {os.strerror(number or 0)}{way}")
 
 
-def _opened(folder: Path, uid: int) -> int:
-    """Return a descriptor of *folder* if no other user than *uid* and root can change the state."""
+def _opened(folder: Path, uid: int, held: contextlib.ExitStack) -> int:
+    """Open *folder* while *held*, if no other user than *uid* and root can change the state."""
     try:
         link = folder.lstat()
         if stat.S_ISLNK(link.st_mode) and link.st_uid not in (0, uid):
-            raise Refused(
-                f"the state folder {folder} is a link that belongs to uid {link.st_uid}; remove"
-                " it, or name another with --state"
-            )
+            raise _unfit(folder, f"is a link that belongs to uid {link.st_uid}", "remove it")
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise Refused(
-            f"the state folder {folder} does not exist; create it, or name another with --state"
-        ) from None
+        raise _unfit(folder, "does not exist", "create it") from None
     except OSError as error:
         raise Refused(
             f"the state folder {folder} cannot be opened: {error.strerror};"
             " name another with --state"
         ) from error
-    try:
-        found = os.fstat(fd)
-        if found.st_uid not in (0, uid):
-            raise Refused(
-                f"the state folder {folder} belongs to uid {found.st_uid}, and this is uid"
-                f" {uid}; start with --user, chown it to uid {uid}, or name another with --state"
-            )
-        if found.st_mode & 0o022:
-            raise Refused(
-                f"the state folder {folder} can be written to by others (mode"
-                f" {found.st_mode & 0o7777:04o}); chmod go-w it, or name another with --state"
-            )
-        for name in (_LOCK, _STATE, _NEW):
-            # A file that cannot be examined cannot be opened either.
-            with contextlib.suppress(OSError):
-                there = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                _check_file(folder / name, there, uid)
-    except BaseException:
-        os.close(fd)
-        raise
+    held.callback(os.close, fd)
+    found = os.fstat(fd)
+    if found.st_uid not in (0, uid):
+        why = f"belongs to uid {found.st_uid}, and this is uid {uid}"
+        raise _unfit(folder, why, f"start with --user, chown it to uid {uid}")
+    if found.st_mode & 0o022:
+        why = f"can be written to by others (mode {found.st_mode & 0o7777:04o})"
+        raise _unfit(folder, why, "chmod go-w it")
+    for name in (_LOCK, _STATE, _NEW):
+        # A file that cannot be examined cannot be opened either.
+        with contextlib.suppress(OSError):
+            there = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            _check_file(folder / name, there, uid)
     return fd
 
 

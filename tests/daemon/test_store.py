@@ -255,6 +255,28 @@ def test_a_lock_file_that_is_removed_meanwhile_is_made_again(
         assert "is in use by" in refused(tmp_path)
 
 
+@pytest.mark.parametrize("meanwhile", ["locked", "replaced"])
+def test_a_lock_file_that_is_anothers_by_now_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """Without its name, the lock of that daemon would keep nobody else out."""
+    lock, flock = tmp_path / "lock", fcntl.flock
+
+    def comes_second(fd: int, how: int) -> None:
+        if meanwhile == "replaced":
+            lock.unlink()
+            lock.symlink_to("nowhere")
+            flock(fd, how)
+        else:
+            with lock.open() as other:
+                flock(other, how)
+                flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", comes_second)
+    assert ("is in use by" if meanwhile == "locked" else "is not writable") in refused(tmp_path)
+    assert os.path.lexists(lock)
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -491,6 +513,23 @@ def test_only_a_state_that_is_gone_from_a_used_folder_is_lost(tmp_path: Path) ->
         assert load(tmp_path) == load(tmp_path) == (True, False)
         (tmp_path / "state").unlink()
         assert load(tmp_path) == (False, True)
+
+
+def test_a_state_that_was_put_into_a_folder_is_lost_if_it_is_gone(tmp_path: Path) -> None:
+    put_state(tmp_path / "state")
+    assert load(tmp_path) == (True, False)
+    (tmp_path / "state").unlink()
+    assert load(tmp_path) == (False, True)
+
+
+def test_a_first_save_whose_rename_fails_makes_a_folder_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rename may have reached the disk all the same."""
+    monkeypatch.setattr(os, "rename", failing(errno.EIO))
+    with opened(tmp_path) as store, pytest.raises(OSError, match="Input/output error"):
+        store.save(STATE)
+    assert load(tmp_path) == (False, True)
 
 
 def test_a_start_that_was_killed_before_it_saved_counts_as_lost(tmp_path: Path) -> None:

@@ -13,9 +13,6 @@ from uuidd.core.ids.checks import check_bits
 from uuidd.core.ids.places import RUN, SLOTS, Places, in_runs
 from uuidd.core.ids.ticks import TICK_BITS, TICKS_PER_MS, TICKS_PER_SECOND, TimeField, unix_field
 
-MARKS = ("version", "variant")
-"""The fields that are the same in all UUIDs of a kind."""
-
 _UUID = ("uuid", "text", "bytes")
 
 
@@ -25,11 +22,12 @@ class Kind:
     Its *timeline* is ``utc``, ``steady``, or empty for ids without a time. ``snowflake`` is that
     part of ``steady`` for which the host has a worker number.
 
-    *forms* are the forms in which its ids can be made; the first is the default. *layout* lists the
-    pieces of an id, the highest first: ``random[73:62]`` are the bits 73 to 62 of the field
-    *random*. If a kind has a *time*, its field *timestamp* counts it. Errors call an id *called*.
+    *forms* are the forms in which its ids can be made; the first is the default. Ids without forms
+    are only read. *layout* lists the pieces of an id, the highest first: ``random[73:62]`` are the
+    bits 73 to 62 of the field *random*. If a kind has a *time*, its field *timestamp* counts it.
+    Errors call an id *called*.
 
-    The last field of an id that we make, its *tail*, begins with the number of its place in *rest*
+    The last field of an id of ``steady``, its *tail*, begins with the number of its place in *rest*
     bits. Random bits follow, of which the first 8 may be the lane. A unit of time has so many
     *slots*. *digits* is the alphabet of the text, or empty for a UUID, and *width* the number of
     its characters, or 0 if a text is as long as it must be.
@@ -44,43 +42,44 @@ class Kind:
         time: TimeField | None = None,
         name: str = "",
         *,
-        rest: int = 0,
         digits: str = "",
         width: int = 0,
     ) -> None:
         self.kind, self.timeline, self.forms = kind, timeline, forms
         self.time, self.name, self.called = time, name or kind, f"a {name or 'UUID'}"
-        self.rest, self.digits, self.width = rest, digits, width
+        self.digits, self.width = digits, width
         self.sizes: dict[str, int] = {}
-        """The bits of each field, in the order of their first pieces."""
+        """The bits of each field but version and variant, in the order of their first pieces."""
         self._pieces: dict[str, list[tuple[int, int, int]]] = {}
-        pieces = [_piece(text) for text in layout.split()]
+        pieces = []
+        for text in layout.split():
+            field, _, span = text[:-1].partition("[")
+            high, low = map(int, span.split(":"))
+            pieces.append((field, high, low))
         self.bits = shift = sum(high - low + 1 for _, high, low in pieces)
+        """The bits of an id."""
         for field, high, low in pieces:
             shift -= high - low + 1
-            self.sizes[field] = max(high + 1, self.sizes.get(field, 0))
+            if field not in ("version", "variant"):
+                self.sizes[field] = max(high + 1, self.sizes.get(field, 0))
             self._pieces.setdefault(field, []).append((low, (1 << high - low + 1) - 1, shift))
-        self.tail = pieces[-1][0] if rest else ""
+        self.size = -(-self.bits // 8)
+        """The bytes of an id."""
+        self.version = int(kind[1:]) if "version" in self._pieces else 0
+        self._marks = self.version and uuids.stamp(0, self.version)
         self.slots = snowflake.SLOTS if timeline == "snowflake" else time.unit if time else 0
-        self.version = int(kind[1:]) if "version" in self.sizes else 0
-        run = time.unit if time and timeline == "steady" else RUN
         is_random = not {"random", "payload"}.isdisjoint(self.sizes)
+        self.tail = pieces[-1][0] if timeline in ("steady", "snowflake") else ""
+        # Without random bits the number has all of the field.
+        self.rest = (self.slots - 1).bit_length() if is_random else self.sizes.get(self.tail, 0)
+        run = time.unit if time and timeline == "steady" else RUN
         self.places = SLOTS if timeline == "snowflake" else in_runs(run, random=is_random)
         """The places on which its ids sit."""
-        self._marks = self.version and uuids.stamp(0, self.version)
-
-    @property
-    def leasable(self) -> bool:
+        self.leasable = timeline == "utc" or (timeline == "steady" and is_random)
         """Whether its ids have room for the number of a lane: in the clock sequence, or after it.
 
         Ids that are made of a lease need that.
         """
-        return self.timeline == "utc" or (self.timeline == "steady" and self.places.random)
-
-    @property
-    def size(self) -> int:
-        """The bytes of an id."""
-        return -(-self.bits // 8)
 
     @property
     def longest(self) -> int:
@@ -100,10 +99,9 @@ class Kind:
         Raises ValueError, naming field, value and range, if one does not fit; TypeError if it is
         not an int.
         """
-        fields = [field for field in self.sizes if field not in MARKS]
         made = self._marks
-        for field, value in zip(fields, values, strict=True):
-            made |= self.put(field, check_bits(field, value, self.sizes[field]))
+        for (field, bits), value in zip(self.sizes.items(), values, strict=True):
+            made |= self.put(field, check_bits(field, value, bits))
         return made
 
     def unpack(self, value: int) -> dict[str, int]:
@@ -114,19 +112,16 @@ class Kind:
         if self.version and uuids.version(value) != self.version:
             raise ValueError(f"{uuids.to_text(value)} is not a {self.kind}")
         check_bits(self.called, value, self.bits)
-        found = {}
-        for field in self.sizes:
-            if field not in MARKS:
-                found[field] = 0
-                for low, mask, shift in self._pieces[field]:
-                    found[field] |= (value >> shift & mask) << low
+        found = dict.fromkeys(self.sizes, 0)
+        for field in found:
+            for low, mask, shift in self._pieces[field]:
+                found[field] |= (value >> shift & mask) << low
         return found
 
     def bounds(self, raw: int) -> tuple[int, int]:
         """Return the lowest and the highest id whose timestamp is *raw*."""
         low = self._marks | self.put("timestamp", raw)
-        fixed = ("timestamp", *MARKS)
-        return low, low | sum(self.put(field, -1) for field in self.sizes if field not in fixed)
+        return low, low | sum(self.put(field, -1) for field in self.sizes if field != "timestamp")
 
     def to_text(self, value: int) -> str:
         """Return the text of an id. Raises ValueError, naming the range, for too many bits."""
@@ -150,14 +145,7 @@ class Kind:
         return decode(text, self.digits, self.name, self.bits)
 
 
-def _piece(text: str) -> tuple[str, int, int]:
-    """Return the field, the highest and the lowest bit of a piece of a layout."""
-    field, _, span = text[:-1].partition("[")
-    high, _, low = span.partition(":")
-    return field, int(high), int(low)
-
-
-_MADE = (
+_ALL = (
     Kind(
         "v1",
         "utc",
@@ -166,7 +154,17 @@ _MADE = (
         " variant[1:0] clock_seq[13:0] node[47:0]",
         TimeField("v1", 1, 0, TICK_BITS),
     ),
+    # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
+    # (DCE 1.1, Authentication and Security).
+    Kind(
+        "v2",
+        layout="local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
+        " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
+        time=TimeField("v2", 1 << 32, 0, 28),
+    ),
+    Kind("v3", layout="md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
     Kind("v4", "", _UUID, "random[121:74] version[3:0] random[73:62] variant[1:0] random[61:0]"),
+    Kind("v5", layout="sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
     Kind(
         "v6",
         "utc",
@@ -182,8 +180,8 @@ _MADE = (
         _UUID,
         "timestamp[47:0] version[3:0] random[73:62] variant[1:0] random[61:0]",
         unix_field("v7", TICKS_PER_MS, 48),
-        rest=14,
     ),
+    Kind("v8", layout="custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
     # Its time counts from an epoch that the host sets; this is Twitter's.
     Kind(
         "snowflake",
@@ -192,7 +190,6 @@ _MADE = (
         "timestamp[40:0] worker[9:0] sequence[11:0]",
         snowflake.time_field(),
         "Snowflake",
-        rest=snowflake.SEQUENCE_BITS,
         digits=DECIMAL,
     ),
     # First made at Boundary, whose worker is a network address. Texts of equal length sort as
@@ -204,7 +201,6 @@ _MADE = (
         "timestamp[63:0] node[47:0] sequence[15:0]",
         unix_field("flake", TICKS_PER_MS, 64),
         "Flake",
-        rest=16,
         digits=BASE62,
     ),
     # It has the bits of a UUID, so that one converts to the other by its text alone.
@@ -215,7 +211,6 @@ _MADE = (
         "timestamp[47:0] random[79:0]",
         unix_field("ulid", TICKS_PER_MS, 48),
         "ULID",
-        rest=14,
         digits=CROCKFORD,
         width=26,
     ),
@@ -227,7 +222,6 @@ _MADE = (
         "timestamp[31:0] payload[127:0]",
         unix_field("ksuid", TICKS_PER_SECOND, 32, epoch_ms=1_400_000_000_000),
         "KSUID",
-        rest=24,
         digits=BASE62,
         width=27,
     ),
@@ -239,33 +233,16 @@ _MADE = (
         "timestamp[47:0] random[71:0]",
         unix_field("push_id", TICKS_PER_MS, 48),
         "Push ID",
-        rest=14,
         digits=PUSH,
         width=20,
     ),
 )
 
-_READ = (
-    # The local id is in place of the low 32 bits of the tick, so a v2 counts some 7 minutes
-    # (DCE 1.1, Authentication and Security).
-    Kind(
-        "v2",
-        layout="local_id[31:0] timestamp[15:0] version[3:0] timestamp[27:16]"
-        " variant[1:0] clock_seq[5:0] domain[7:0] node[47:0]",
-        time=TimeField("v2", 1 << 32, 0, 28),
-    ),
-    Kind("v3", layout="md5[121:74] version[3:0] md5[73:62] variant[1:0] md5[61:0]"),
-    Kind("v5", layout="sha1[121:74] version[3:0] sha1[73:62] variant[1:0] sha1[61:0]"),
-    Kind("v8", layout="custom_a[47:0] version[3:0] custom_b[11:0] variant[1:0] custom_c[61:0]"),
-)
-
-KINDS: Mapping[str, Kind] = {each.kind: each for each in _MADE}
-"""Each kind that the daemon and the client make."""
-
-FORMATS: Mapping[str, Kind] = {
-    each.kind: each for each in sorted((*_MADE, *_READ), key=lambda each: each.version or 16)
-}
+FORMATS: Mapping[str, Kind] = {each.kind: each for each in _ALL}
 """Each kind that we make or read: UUIDs by version, then the others."""
+
+KINDS: Mapping[str, Kind] = {kind: found for kind, found in FORMATS.items() if found.forms}
+"""Each kind that the daemon and the client make."""
 
 PLACES: Mapping[str, Places] = {kind: found.places for kind, found in KINDS.items()}
 """The places of each kind."""

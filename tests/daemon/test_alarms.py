@@ -340,22 +340,33 @@ async def test_only_a_jump_that_nobody_announced_is_an_alarm(
             await trio.testing.wait_all_tasks_blocked(0.01)
         host.inside.clock.read()
         if told == "after":
+            await trio.sleep(CONFIRM_SECONDS / 2)
             host.sets.set()
         await trio.sleep(2 * CONFIRM_SECONDS)
         clones = host.inside.clones
         assert (clones.noticed, clones.last_by) == (noticed, "clock" if noticed else "")
 
 
-async def test_a_small_correction_excuses_no_jump() -> None:
-    """What a time daemon set by some milliseconds is no news of a later jump."""
+@pytest.mark.parametrize(("seconds", "pause"), [(0.005, 1), (3600, CONFIRM_SECONDS / 5)])
+async def test_a_set_clock_excuses_no_later_jump(seconds: float, pause: float) -> None:
+    """Nor does what a time daemon set by some milliseconds."""
     host = Host()
     async with host.running():
-        host.inside.wall.step(0.005)
+        host.inside.wall.step(seconds)
         host.sets.set()
-        await trio.sleep(1)
+        await trio.sleep(pause)
         host.inside.wall.step(5)
         host.inside.clock.read()
         await trio.sleep(1)
+        assert host.inside.clones.noticed == 1
+
+
+async def test_a_jump_that_was_found_before_anybody_listened_is_an_alarm() -> None:
+    host = Host()
+    host.inside.wall.step(5)
+    host.inside.clock.read()
+    async with host.running():
+        await trio.sleep(2 * CONFIRM_SECONDS)
         assert host.inside.clones.noticed == 1
 
 

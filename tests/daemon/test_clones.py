@@ -277,9 +277,9 @@ async def test_alarms_do_not_use_up_the_numbers_of_a_fleet() -> None:
 async def test_renew_answers_when_it_is_saved(inside: Inside) -> None:
     """So whoever asked, as a hook after a restore, can begin."""
     async with inside.saving():
-        assert await awaited(inside.clones.renew()) == (0, True)
+        assert await awaited(inside.clones.renew()) == {"leases": 0, "saved": True}
         assert inside.disk.kept[-1].node == inside.timeline.node
-        assert await awaited(inside.clones.renew()) == (0, False)
+        assert await awaited(inside.clones.renew()) == {"leases": 0, "saved": False}
 
 
 async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -> None:
@@ -288,7 +288,7 @@ async def test_a_renewal_after_those_that_were_joined_is_saved(inside: Inside) -
             inside.clones.notice("test")
         await trio.sleep(3 * SPAN)
         assert inside.clones.saved == 2
-        assert await awaited(inside.clones.renew()) == (0, True)
+        assert await awaited(inside.clones.renew()) == {"leases": 0, "saved": True}
 
 
 async def test_renew_says_that_it_is_not_saved(inside: Inside) -> None:

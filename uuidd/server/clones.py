@@ -31,7 +31,7 @@ import logging
 from collections.abc import Callable, Generator
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -53,9 +53,6 @@ FIXED = (
 )
 """What the log adds with a fixed node, which no renewal changes."""
 
-BY_HAND = "renew"
-"""What ``status`` says of a clone that was told by a request."""
-
 JUMP = 1_000_000_000
 """Nanoseconds by which UTC must jump. To write a process to a file and restore it takes longer, and
 what is less may be a correction of the kernel."""
@@ -71,13 +68,6 @@ log = logging.getLogger("uuidd")
 _Signal = TypeVar("_Signal", VmClock, KernelLog, ClockSets)
 
 
-class Renewed(NamedTuple):
-    """What a renewal did: how many *leases* it ended, and whether it is *saved* already."""
-
-    leases: int
-    saved: bool
-
-
 class Clones:
     """Renews *timelines*, whose state *saver* saves, and drops what *entropy* has read ahead.
 
@@ -87,7 +77,8 @@ class Clones:
     the context of this.
 
     *noticed* counts the signals, *saved* the renewals that were saved, and *last_by* names the last
-    signal.
+    signal. *changed* is what to call after each answer is made, and returns whether that has to be
+    made anew. It is None if there is nothing to look at.
     """
 
     def __init__(
@@ -113,13 +104,14 @@ class Clones:
         self._saved_at = self._last_at = -inf
         self.noticed = self.saved = 0
         self.last_by = ""
+        # Its deadline is until when the kernel may tell that UTC was set, after a jump.
+        self._unannounced = trio.CancelScope()
         self._lacks: dict[str, str] = {}
         self._open = contextlib.ExitStack()
         self._page = self._opened("vmclock", page)
         self._log = self._opened("vmgenid", log)
         self._sets = self._opened("clock", sets)
-        self._jumped = trio.Event()
-        self._was_set = False
+        self.changed = None if self._page is None else partial(self._look, self._page)
 
     def __enter__(self) -> Clones:
         return self
@@ -132,25 +124,16 @@ class Clones:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._save_joined)
             if self._page is not None:
-                nursery.start_soon(self._look_at_page)
+                nursery.start_soon(self._look_at_page, self._page)
             if self._log is not None:
                 nursery.start_soon(self._hear_log, self._log)
             if self._sets is not None:
                 nursery.start_soon(self._hear_sets, self._sets)
-                nursery.start_soon(self._confirm_jumps, self._sets)
-
-    @property
-    def changed(self) -> Callable[[], bool] | None:
-        """What to call after each answer is made; it returns whether that has to be made anew.
-
-        None if there is nothing to look at.
-        """
-        return None if self._page is None else self._look
 
     def stepped(self, nanoseconds: int) -> None:
         """Take note that UTC has jumped, as it may if it was set."""
-        if nanoseconds >= JUMP and self._sets is not None:
-            self._jumped.set()
+        if nanoseconds >= JUMP:
+            self._unannounced.deadline = trio.current_time() + CONFIRM_SECONDS
 
     def notice(self, by: str) -> int:
         """Share nothing any longer with a copy of this machine; return how many leases ended.
@@ -159,16 +142,15 @@ class Clones:
         """
         self.noticed += 1
         self.last_by, self._last_at = by, trio.current_time()
-        joined = trio.current_time() < self._saved_at + SPAN
-        again = joined and self._joined.is_set()
-        ended = self._renew(joined=joined)
-        if again:
+        again = self._joined.is_set()
+        ended = self._renew()
+        if again and self._joined.is_set():
             # However many signals come, the log does not grow by more than this.
             self._timelines.utc.new_openings()
         else:
             log.warning(
                 "this machine was cloned again within 10 s: signal=%s leases_ended=%d%s"
-                if joined
+                if self._joined.is_set()
                 else "this machine was cloned: signal=%s leases_ended=%d%s",
                 by,
                 ended,
@@ -177,41 +159,45 @@ class Clones:
             events.openings(self._timelines.utc)
         return ended
 
-    def renew(self) -> Generator[Pause, None, Renewed]:
+    def renew(self) -> Generator[Pause, None, dict[str, Any]]:
         """Renew as if a signal had come, and wait until that is saved, or for SAVE_SECONDS.
 
+        Return how many *leases* it ended, and whether it is *saved* already, and not joined.
         Raises RefusedError, ``unavailable``, if it could not be saved: it is done all the same, and
         the daemon keeps trying.
         """
-        ended = self.notice(BY_HAND)
+        ended = self.notice("renew")
         if self._joined.is_set():
-            return Renewed(ended, saved=False)
+            return {"leases": ended, "saved": False}
         deadline = trio.current_time() + SAVE_SECONDS
-        while not self._timelines.saved and trio.current_time() < deadline:
+        while not self._timelines.saved:
+            if trio.current_time() >= deadline:
+                cause = self._saver.trouble or "the save is still under way"
+                raise RefusedError(
+                    "unavailable",
+                    f"renewed, but the state could not be saved within {SAVE_SECONDS:g} s"
+                    f" ({cause}); the daemon keeps trying",
+                )
             yield partial(self._saver.settled_by, deadline)
-        if not self._timelines.saved:
-            cause = self._saver.trouble or "the save is still under way"
-            raise RefusedError(
-                "unavailable",
-                f"renewed, but the state could not be saved within {SAVE_SECONDS:g} s ({cause});"
-                " the daemon keeps trying",
-            )
-        return Renewed(ended, saved=True)
+        return {"leases": ended, "saved": True}
 
     def status(self) -> dict[str, Any]:
         """Return what ``status`` shows of clones. Spans are seconds."""
-        age = trio.current_time() - self._last_at
         return {
             "noticed": self.noticed,
             "renewed": self.saved,
             "last_by": self.last_by,
-            "last_age": round(age, 3) if self.noticed else None,
+            "last_age": round(trio.current_time() - self._last_at, 3) if self.noticed else None,
             "after_clone": "go-on" if self._go_on else "refuse",
             # Why this host does not have a signal, "" if it does.
             "signals": dict(self._lacks),
         }
 
-    def _renew(self, *, joined: bool) -> int:
+    def _renew(self) -> int:
+        """Renew, and save that or join it; return how many leases ended."""
+        now = trio.current_time()
+        save_at = max(now, self._saved_at + SPAN)
+        joined = now < save_at
         fence = self._timelines.fence
         number, claimed = fence.number, fence.claim is not None
         self._entropy.drop()
@@ -225,11 +211,11 @@ class Clones:
             self._joined.set()
         else:
             self._joined = trio.Event()
-            self._saved_at = trio.current_time()
+            self._saved_at = now
             self.saved += 1
             self._saver.begin_again()
         # Also without a claim, for a write that claims one may be under way.
-        self._dropped(self._saved_at + SPAN if joined else self._saved_at)
+        self._dropped(save_at)
         if not claimed and number is not None and fence.number is None:
             fence.why = shared_with_a_clone(number)
             log.error("Snowflakes are refused: %s", fence.why)
@@ -242,30 +228,29 @@ class Clones:
             await trio.sleep_until(self._saved_at + SPAN)
             # A signal may just have come that was saved.
             if self._joined.is_set() and trio.current_time() >= self._saved_at + SPAN:
-                self._renew(joined=False)
+                self._renew()
                 events.openings(self._timelines.utc)
 
     def _opened(self, name: str, opener: Callable[[], _Signal]) -> _Signal | None:
-        self._lacks[name] = ""
         try:
             signal = opener()
         except NoSignal as lack:
             self._lacks[name] = str(lack)
             return None
+        self._lacks[name] = ""
         self._open.callback(signal.close)
         return signal
 
-    def _look(self) -> bool:
-        assert self._page is not None  # noqa: S101 - there is one where this is called
-        if not self._page.changed():
-            return False
-        self.notice("vmclock")
-        return True
+    def _look(self, page: VmClock) -> bool:
+        changed = page.changed()
+        if changed:
+            self.notice("vmclock")
+        return changed
 
-    async def _look_at_page(self) -> None:
+    async def _look_at_page(self, page: VmClock) -> None:
         while True:
             await trio.sleep(LOOK_SECONDS if self._timelines.utc.leases.out else 10 * LOOK_SECONDS)
-            self._look()
+            self._look(page)
 
     async def _hear_log(self, log: KernelLog) -> None:
         while True:
@@ -275,18 +260,11 @@ class Clones:
 
     async def _hear_sets(self, sets: ClockSets) -> None:
         while True:
-            await trio.lowlevel.wait_readable(sets.fd)
+            with self._unannounced:
+                await trio.lowlevel.wait_readable(sets.fd)
             if sets.was_set():
-                self._was_set = True
                 # This finds the jump now. One that is too small for an alarm excuses no other.
                 self._read()
-                self._was_set = self._jumped.is_set()
-
-    async def _confirm_jumps(self, sets: ClockSets) -> None:
-        while True:
-            await self._jumped.wait()
-            await trio.sleep(CONFIRM_SECONDS)
-            was_set = sets.was_set() or self._was_set
-            self._jumped, self._was_set = trio.Event(), False
-            if not was_set:
+            elif self._unannounced.cancelled_caught:
                 self.notice("clock")
+            self._unannounced = trio.CancelScope()

@@ -96,7 +96,7 @@ class Service:
                             client.page_for = msgid
                 elif call == "renew":
                     self._check_permitted(client.uid)
-                    result = (yield from self._clones.renew())._asdict()
+                    result = yield from self._clones.renew()
                 else:
                     result = self._status()
             except RefusedError as refused:

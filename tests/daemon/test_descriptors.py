@@ -50,14 +50,17 @@ class Place:
         return bool(poll.poll(0))
 
 
-@pytest.fixture
-def place() -> Iterator[Place]:
+def places() -> Iterator[Place]:
     place = Place()
     yield place
     place.peer.close()
     # As of any socket, in this thread.
     socket.SocketType.close(place.sock)
     os.close(place.watched)
+
+
+place = pytest.fixture(places, name="place")
+later = pytest.fixture(places, name="later")
 
 
 def test_bytes_are_read_as_ever(place: Place) -> None:
@@ -108,6 +111,16 @@ async def test_the_peer_sees_the_end_before_descriptors_are_closed(place: Place)
     with pytest.raises(BrokenPipeError):
         place.peer.send(b"more")
     await place.until_closed()
+
+
+async def test_what_is_dropped_later_is_closed_too(place: Place, later: Place) -> None:
+    async with meanwhile(place.dropper.run):
+        for each in (place, later):
+            each.sock.dropper = place.dropper
+            each.send_descriptor(b"with")
+            each.sock.close()
+            with trio.fail_after(20):
+                await trio.lowlevel.wait_readable(each.watched)
 
 
 async def test_descriptors_are_closed_once_a_thread_can_be_started(

@@ -104,51 +104,42 @@ class Dropper:
         self.refuse = refuse
         self._doomed: list[int] = []
         self._wanted = trio.Event()
-        self._ended = False
 
     def wary(self, sock: socket.SocketType) -> socket.SocketType:
         """Return an accepted *sock* itself, or a WarySocket if its peer could pass descriptors."""
-        try:
+        # An older kernel has no such option.
+        with contextlib.suppress(OSError):
             if not sock.getsockopt(_LEVEL, SO_PASSRIGHTS):
                 return sock
-        except OSError:
-            # The kernel has no such option.
-            pass
         return WarySocket(sock.detach(), self)
 
     def drop(self, sock: socket.SocketType) -> None:
         """Close *sock* soon. After the end of ``run``, the end of the process closes it."""
-        fd = sock.detach()
-        if not self._ended:
-            self._doomed.append(fd)
-            self._wanted.set()
+        self._doomed.append(sock.detach())
+        self._wanted.set()
 
     async def run(self) -> None:
         """Close dropped sockets until cancelled."""
-        try:
-            while True:
-                await self._wanted.wait()
-                self._wanted = trio.Event()
-                while self._doomed:
-                    await self._close(self._doomed.copy())
-        finally:
-            self._ended = True
+        while True:
+            await self._wanted.wait()
+            self._wanted = trio.Event()
+            while self._doomed:
+                await self._close(self._doomed.copy())
 
     async def _close(self, fds: list[int]) -> None:
-        copied, closed = trio.Event(), threading.Event()
-        token = trio.lowlevel.current_trio_token()
-        own = False
+        token, copied = trio.lowlevel.current_trio_token(), trio.Event()
+
+        def close() -> None:
+            copied.set()
+            _close_all(fds)
 
         def outlive() -> None:
-            nonlocal own
             # A signal that came after the daemon's handlers have ended would end the process.
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             own = _own_table()
             with contextlib.suppress(trio.RunFinishedError):
-                token.run_sync_soon(copied.set)
-            if own:
-                closed.wait()
-            else:
+                trio.from_thread.run_sync(close if own else copied.set, trio_token=token)
+            if not own:
                 # Then this thread closes them, however long it has to wait.
                 _close_all(fds)
 
@@ -157,14 +148,9 @@ class Dropper:
         except RuntimeError:
             # The host, or the service's cgroup, is out of processes.
             await trio.sleep(PAUSE)
-            return
-        try:
+        else:
             await copied.wait()
             del self._doomed[: len(fds)]
-            if own:
-                _close_all(fds)
-        finally:
-            closed.set()
 
 
 def _close_all(fds: list[int]) -> None:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import mmap
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 
@@ -87,6 +88,22 @@ def test_nobody_who_has_the_descriptor_can_change_a_page(
 
 def test_a_page_is_not_left_to_programs_that_are_started(page: Page) -> None:
     assert fcntl.fcntl(page.fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+
+
+def test_clients_have_no_right_to_write_to_a_page(page: Page) -> None:
+    """With it they could attach attributes, which use the kernel's memory for good."""
+    assert stat.S_IMODE(os.fstat(page.fd).st_mode) == stat.S_IRUSR
+
+
+def test_the_memory_of_a_page_is_there_before_anything_is_written(page: Page) -> None:
+    """A write to memory that cannot be had would end the daemon."""
+    assert os.fstat(page.fd).st_blocks * 512 >= PAGE_BYTES
+
+
+def test_a_page_that_is_closed_leaves_no_descriptor() -> None:
+    before = descriptors()
+    Page().close()
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_what_is_written_is_read_by_all_who_have_the_descriptor() -> None:

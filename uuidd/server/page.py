@@ -27,8 +27,6 @@ MFD_NOEXEC_SEAL = 0x8
 F_SEAL_FUTURE_WRITE = 0x10
 """From <linux/fcntl.h> (Linux 5.1): only what is mapped already can be written to."""
 
-_POINTER_BYTES = struct.calcsize("P")
-
 
 class PageError(Exception):
     """There can be no page; one line that says why."""
@@ -43,10 +41,11 @@ class Page:
     def __init__(
         self,
         create: Callable[[str, int], int] = os.memfd_create,
-        pointer_bytes: int = _POINTER_BYTES,
+        pointer_bytes: int = struct.calcsize("P"),
     ) -> None:
         if pointer_bytes < WORD_BYTES:
             raise PageError("a machine of 32 bits does not write 64 bits at once")
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | F_SEAL_FUTURE_WRITE | fcntl.F_SEAL_SEAL
         with contextlib.ExitStack() as undo:
             try:
                 self.fd = _created(create)
@@ -56,28 +55,20 @@ class Page:
                 os.fchmod(self.fd, stat.S_IRUSR)
                 # Now, because a write to memory that cannot be had ends a process.
                 os.posix_fallocate(self.fd, 0, PAGE_BYTES)
-                self._memory = mmap.mmap(self.fd, PAGE_BYTES)
-                undo.callback(self._memory.close)
+                memory = mmap.mmap(self.fd, PAGE_BYTES)
+                undo.callback(memory.close)
                 # Before this the memory is mapped, because afterwards nobody can map it to write.
-                fcntl.fcntl(
-                    self.fd,
-                    fcntl.F_ADD_SEALS,
-                    fcntl.F_SEAL_SHRINK
-                    | fcntl.F_SEAL_GROW
-                    | F_SEAL_FUTURE_WRITE
-                    | fcntl.F_SEAL_SEAL,
-                )
+                fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, seals)
             except OSError as error:
                 raise PageError(f"the kernel gives no sealed memory: {error.strerror}") from error
-            undo.pop_all()
-        # An item of this is one aligned word, which is written at once.
-        self.words = memoryview(self._memory).cast("Q")
+            # An item of this is one aligned word, which is written at once.
+            self.words = memoryview(memory).cast("Q")
+            undo.callback(self.words.release)
+            self._open = undo.pop_all()
 
     def close(self) -> None:
         """Let go of the page. Those who have its descriptor go on with what is in it."""
-        self.words.release()
-        self._memory.close()
-        os.close(self.fd)
+        self._open.close()
 
 
 def _created(create: Callable[[str, int], int]) -> int:

@@ -396,13 +396,24 @@ async def test_holders_of_leases_are_told_soon(page: Page) -> None:
     """They send no requests, so the page is looked at for them."""
     host = Host(page=lambda: VmClock(page.path))
     async with host.running():
+        await trio.sleep(LOOK_SECONDS / 2)
         host.inside.timelines.lease(at=host.inside.clock.read(), uid=UID)
-        # The look that was due while nobody held one has passed.
-        await trio.sleep(10.5 * LOOK_SECONDS)
+        # As after each answer, such as that with the lease.
+        assert host.inside.clones.changed is not None
+        assert not host.inside.clones.changed()
+        await trio.sleep(LOOK_SECONDS / 2)
         page.restore()
         await trio.sleep(2 * LOOK_SECONDS)
         assert host.inside.clones.last_by == "vmclock"
         assert host.inside.timeline.leases.epoch == 1
+
+
+async def test_a_clone_is_noticed_while_nobody_asks_or_holds_a_lease(page: Page) -> None:
+    host = Host(page=lambda: VmClock(page.path))
+    async with host.running():
+        page.restore()
+        await trio.sleep(11 * LOOK_SECONDS)
+        assert host.inside.clones.last_by == "vmclock"
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])

@@ -106,6 +106,7 @@ class Clones:
         self.last_by = ""
         # Its deadline is until when the kernel may tell that UTC was set, after a jump.
         self._unannounced = trio.CancelScope()
+        self._leased = trio.Event()
         self._lacks: dict[str, str] = {}
         self._open = contextlib.ExitStack()
         self._page = self._opened("vmclock", page)
@@ -242,6 +243,8 @@ class Clones:
         return signal
 
     def _look(self, page: VmClock) -> bool:
+        if not self._leased.is_set() and self._timelines.utc.leases.out:
+            self._leased.set()
         changed = page.changed()
         if changed:
             self.notice("vmclock")
@@ -249,7 +252,13 @@ class Clones:
 
     async def _look_at_page(self, page: VmClock) -> None:
         while True:
-            await trio.sleep(LOOK_SECONDS if self._timelines.utc.leases.out else 10 * LOOK_SECONDS)
+            if self._timelines.utc.leases.out:
+                await trio.sleep(LOOK_SECONDS)
+            else:
+                # The look after the answer that grants the first lease ends this wait.
+                self._leased = trio.Event()
+                with trio.move_on_after(10 * LOOK_SECONDS):
+                    await self._leased.wait()
             self._look(page)
 
     async def _hear_log(self, log: KernelLog) -> None:

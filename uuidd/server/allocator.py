@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 
@@ -57,6 +58,7 @@ LEAST_WAIT = 0.001
 """The shortest wait, in seconds, of a user whose share is used up."""
 
 
+@dataclass(eq=False)
 class Allocator:
     """Gives out blocks of *timelines*, whose state *saver* saves. *read* reads the clock.
 
@@ -64,19 +66,13 @@ class Allocator:
     share of them. *renewed* waits until the fence of the worker number has changed, or is None.
     """
 
-    def __init__(
-        self,
-        timelines: Timelines,
-        saver: Saver,
-        read: Callable[[], Reading],
-        limits: Limits,
-        renewed: Callable[[], Awaitable[None]] | None,
-    ) -> None:
-        self._limits = limits
-        self._timelines = timelines
-        self._saver = saver
-        self._read = read
-        self._renewed = renewed
+    _timelines: Timelines
+    _saver: Saver
+    _read: Callable[[], Reading]
+    _limits: Limits
+    _renewed: Callable[[], Awaitable[None]] | None
+
+    def __post_init__(self) -> None:
         self._short, self._whole, self._steady = Shares(1), Shares(BLOCK_LANES - 1), Shares(1)
         # The requests of each user that wait for anything, and those that wait for ticks.
         self._waiting: Counter[int] = Counter()
@@ -107,18 +103,16 @@ class Allocator:
         """
         try:
             return self._take(timeline, count, whole, uid)
-        except NotNow as none:
-            lacks_ticks = isinstance(none, NoneFree)
-            most = self._limits.waiting_per_uid if lacks_ticks else MOST_WAITING
-            if (self._for_ticks if lacks_ticks else self._waiting)[uid] >= most:
-                what = " for free ticks" if lacks_ticks else ""
-                raise _busy(
-                    f"uid {uid} has {most} requests waiting{what}, the most one user may have"
-                ) from None
+        except NotNow as first:
             # Without what it would keep in memory.
-            first = none.with_traceback(None)
+            none = first.with_traceback(None)
+        waiting, most, what = self._waiting, MOST_WAITING, ""
+        if isinstance(none, NoneFree):
+            waiting, most, what = self._for_ticks, self._limits.waiting_per_uid, " for free ticks"
+        if waiting[uid] >= most:
+            raise _busy(f"uid {uid} has {most} requests waiting{what}, the most one user may have")
         with counting(self._waiting, uid):
-            block = yield from self._waited_for(first, timeline, count, whole, uid, wait)
+            block = yield from self._waited_for(none, timeline, count, whole, uid, wait)
         if in_turn:
             yield None
         return block
@@ -127,23 +121,22 @@ class Allocator:
         at = self._read()
         if at.elapsed >= self._saver.check_at:
             self._saver.check(at.elapsed)
+        utc, shares = self._timelines.utc, self._steady
         if timeline == "utc":
             shares = self._whole if whole and count > 1 else self._short
-        else:
-            shares = self._steady
         if shares.contended:
             shares.check(uid, at=at.elapsed)
         block: Block | SteadyBlock | None = None
         while block is None:
             try:
                 if timeline == "utc":
-                    block = self._timelines.utc.take(count, now=at.now, whole=whole)
+                    block = utc.take(count, now=at.now, whole=whole)
                 else:
                     fenced = timeline == "snowflake"
                     block = self._timelines.take_steady(count, at=at, whole=whole, fenced=fenced)
             except NeedsSwitch:
-                self._timelines.utc.switch(now=at.now)
-                events.openings(self._timelines.utc)
+                utc.switch(now=at.now)
+                events.openings(utc)
             except NoneFree:
                 shares.draw(uid, asked=count, given=0, at=at.elapsed)
                 raise
@@ -158,24 +151,22 @@ class Allocator:
         self, none: NotNow, timeline: str, count: int, whole: bool, uid: int, wait: bool
     ) -> Generator[Pause, None, Block | SteadyBlock]:
         """Give out a block as ``take``, whose first try raised *none*."""
-        begun = trio.current_time()
+        now = trio.current_time()
+        late = now + SAVE_SECONDS
+        soon = inf if wait else now + SOON_SECONDS
         no_room: float | None = None
-        soon = inf if wait else begun + SOON_SECONDS
-        late = begun + SAVE_SECONDS
         while True:
             if isinstance(none, NoneFree):
                 # Counted from here on: the time that a save took does not count as a lack of ticks.
-                no_room = no_room or trio.current_time() + ROOM_SECONDS
+                no_room = no_room or now + ROOM_SECONDS
                 pause = none.wait / TICKS_PER_SECOND
                 if isinstance(none, OverShare):
                     pause = max(pause, LEAST_WAIT)
-                held = self._held() if timeline != "utc" else ""
-                if timeline == "snowflake":
-                    held = held or self._before_the_fence()
-                if trio.current_time() + pause > (late if held else no_room):
-                    raise _no_room(count, held, none, uid)
-                if trio.current_time() + pause > soon:
-                    raise _must_wait(held or _room(count, pause, none, uid))
+                held = self._held(timeline)
+                if now + pause > (late if held else no_room):
+                    raise RefusedError("unavailable", held) if held else _no_room(none, count, uid)
+                if now + pause > soon:
+                    raise _must_wait(held or _room(none, count, uid, pause))
                 with counting(self._for_ticks, uid):
                     yield partial(trio.sleep, pause)
             elif isinstance(none, NeedsSave):
@@ -184,16 +175,16 @@ class Allocator:
                     # Other requests have already waited for it in vain, so this one need not.
                     until = min(until, self._saver.unsaved_since + SAVE_SECONDS)
                 # Checked only now, after a try: a save may have succeeded at the last moment.
-                if trio.current_time() >= until:
+                if now >= until:
                     self._do_without_save(timeline)
-                elif trio.current_time() >= soon:
+                elif now >= soon:
                     raise _must_wait(self._unsaved())
                 else:
                     yield partial(self._saver.settled_by, min(until, soon))
             elif isinstance(none, NoNumber):
-                if self._renewed is None or trio.current_time() >= late:
+                if self._renewed is None or now >= late:
                     raise self._no_number()
-                if trio.current_time() >= soon:
+                if now >= soon:
                     raise _must_wait(self._timelines.fence.why)
                 yield partial(_by, min(late, soon), self._renewed)
             else:
@@ -202,32 +193,29 @@ class Allocator:
                 return self._take(timeline, count, whole, uid)
             except NotNow as again:
                 none = again.with_traceback(None)
+            now = trio.current_time()
 
-    def _held(self) -> str:
-        """Return why the steady timeline stands still, "" if it does not."""
-        steady, at = self._timelines.steady, self._read()
+    def _held(self, timeline: str) -> str:
+        """Return why a timeline stands still, "" if it does not."""
+        if timeline == "utc":
+            return ""
+        steady, fence, at = self._timelines.steady, self._timelines.fence, self._read()
         if steady.held_until > at.now:
             seconds = (steady.held_until - at.now) / TICKS_PER_SECOND
             return (
                 f"the state was lost, so the steady kinds begin in {seconds:.1f} s, after all ids"
                 " that may have been given out before"
             )
-        lead = steady.lead(now=at.now, elapsed=at.elapsed)
+        lead = steady.lead(now=at.now, elapsed=at.elapsed) / TICKS_PER_SECOND
         if steady.rollback == "wait" and lead > 0:
-            seconds = lead / TICKS_PER_SECOND
-            return f"UTC was set back, and the steady kinds wait {seconds:.3f} s for it to catch up"
-        return ""
-
-    def _before_the_fence(self) -> str:
-        """Return why this host's worker number cannot be used yet, "" if it can."""
-        steady, at, fence = self._timelines.steady, self._read(), self._timelines.fence
+            return f"UTC was set back, and the steady kinds wait {lead:.3f} s for it to catch up"
         ahead = fence.begin - steady.read(now=at.now, elapsed=at.elapsed)
-        if ahead <= 0:
-            return ""
-        return (
-            f"worker number {fence.number} was used up to {ahead / TICKS_PER_SECOND:.3f} s ahead of"
-            " this host's clock, and Snowflakes begin then; all other kinds go on"
-        )
+        if timeline == "snowflake" and ahead > 0:
+            return (
+                f"worker number {fence.number} was used up to {ahead / TICKS_PER_SECOND:.3f} s"
+                " ahead of this host's clock, and Snowflakes begin then; all other kinds go on"
+            )
+        return ""
 
     def _no_number(self) -> RefusedError:
         """Return why no Snowflakes can be made, though the steady timeline has ticks."""
@@ -237,23 +225,21 @@ class Allocator:
 
     def _unsaved(self) -> str:
         """Return what keeps the state from being saved."""
-        if self._saver.trouble:
-            return (
-                f"the state could not be saved ({self._saver.trouble}), and the daemon tries again"
-            )
+        if cause := self._saver.trouble:
+            return f"the state could not be saved ({cause}), and the daemon tries again"
         return f"a save of the state has taken {self._saver.under_way_seconds:.2f} s so far"
 
     def _do_without_save(self, timeline: str) -> None:
-        cause = self._saver.trouble or "it is still under way"
-        if timeline == "utc":
-            self._timelines.utc.use_volatile(f"no save within {SAVE_SECONDS:g} s ({cause})")
-            events.openings(self._timelines.utc)
-            return
-        raise RefusedError(
-            "unavailable",
-            f"the state could not be saved within {SAVE_SECONDS:g} s ({cause}), and v7,"
-            " Snowflakes and the other steady kinds need this first; the daemon keeps trying",
-        )
+        """Let a volatile node serve; raise why that is not possible for a steady timeline."""
+        late = f"within {SAVE_SECONDS:g} s ({self._saver.trouble or 'it is still under way'})"
+        if timeline != "utc":
+            raise RefusedError(
+                "unavailable",
+                f"the state could not be saved {late}, and v7, Snowflakes and the other steady"
+                " kinds need this first; the daemon keeps trying",
+            )
+        self._timelines.utc.use_volatile(f"no save {late}")
+        events.openings(self._timelines.utc)
 
 
 async def _by(deadline: float, event: Callable[[], Awaitable[None]]) -> None:
@@ -264,22 +250,25 @@ async def _by(deadline: float, event: Callable[[], Awaitable[None]]) -> None:
 
 def _never(none: NotNow) -> RefusedError:
     """Return why there is no block for which to wait."""
+    why = "the daemon is stopping; try again" if isinstance(none, Closed) else str(none)
     if isinstance(none, TooFarAhead):
-        return RefusedError("unavailable", _ahead(none))
-    if isinstance(none, Closed):
-        return RefusedError("unavailable", "the daemon is stopping; try again")
-    return RefusedError("unavailable", str(none))
+        lead, most = none.lead / TICKS_PER_SECOND, none.most / TICKS_PER_SECOND
+        why = f"the steady timeline is {lead:.3f} s ahead of UTC, " + (
+            f"and --max-lead is {most:g} s; it resumes when UTC catches up, or after uuidd"
+            " --reset-steady"
+            if most
+            else "which was set back, and --rollback refuse gives out nothing until UTC catches up"
+        )
+    return RefusedError("unavailable", why)
 
 
-def _no_room(count: int, held: str, none: NoneFree, uid: int) -> RefusedError:
-    if held:
-        return RefusedError("unavailable", held)
+def _no_room(none: NoneFree, count: int, uid: int) -> RefusedError:
     if isinstance(none, OverShare):
         return _busy(f"uid {uid} has used up its share of the ticks, one of {none.parts}")
     return _busy(f"{count} ticks will not be free within {ROOM_SECONDS} s")
 
 
-def _room(count: int, pause: float, none: NoneFree, uid: int) -> str:
+def _room(none: NoneFree, count: int, uid: int, pause: float) -> str:
     if isinstance(none, OverShare):
         return f"uid {uid} has used up its share of the ticks, and has some again in {pause:.3f} s"
     return f"{count} ticks will be free in {pause:.3f} s"
@@ -291,16 +280,3 @@ def _must_wait(cause: str) -> RefusedError:
 
 def _busy(cause: str) -> RefusedError:
     return RefusedError("busy", f"{cause}; ask for fewer, or try again later")
-
-
-def _ahead(ahead: TooFarAhead) -> str:
-    lead = f"the steady timeline is {ahead.lead / TICKS_PER_SECOND:.3f} s ahead of UTC"
-    if not ahead.most:
-        return (
-            f"{lead}, which was set back, and --rollback refuse gives out nothing until UTC"
-            " catches up"
-        )
-    return (
-        f"{lead}, and --max-lead is {ahead.most / TICKS_PER_SECOND:g} s; it resumes when UTC"
-        " catches up, or after uuidd --reset-steady"
-    )

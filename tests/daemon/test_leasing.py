@@ -300,6 +300,10 @@ def steady_ahead(inside: Inside, seconds: float) -> None:
     inside.wall.step(-seconds)
 
 
+def unsynchronised(inside: Inside) -> None:
+    inside.steady.withheld = "the clock is not synchronised"
+
+
 def moved_away(inside: Inside) -> None:
     inside.disk.moved = "the folder was moved away"
 
@@ -339,6 +343,7 @@ def leased(inside: Inside, *, to: int, lanes: int) -> None:
             "v1 and v6 come from a volatile node, which has no leases",
             1,
         ),
+        (unsynchronised, "withheld", "no lease yet: the clock is not synchronised", 1),
         (
             moved_away,
             "save",
@@ -361,7 +366,7 @@ def leased(inside: Inside, *, to: int, lanes: int) -> None:
         ),
         (lambda inside: inside.timelines.close(), "stopping", "the daemon is stopping", 1),
     ],
-    ids=["floor", "steady", "far", "volatile", "moved", "user", "lanes", "stop"],
+    ids=["floor", "steady", "far", "volatile", "withheld", "moved", "user", "lanes", "stop"],
 )
 async def test_a_refused_lease_says_why_and_when_to_ask_again(
     prepare: Callable[[Inside], object],

@@ -42,8 +42,21 @@ from uuidd.server.settings import SOON_SECONDS
 ASK_AGAIN_SECONDS = 10.0
 """A refused client asks again after this time at most, if the reason may end early."""
 
-NO_LEASE = "no_lease"
-"""The code of the error when nothing is leased."""
+_WORDS = {
+    "floor": "no lease before UTC has passed all that earlier leases may have used",
+    "lanes": f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
+    f" {REACH:g} s",
+    "page": "this daemon has no leases, and its log says why",
+    "save": "the state has to be saved first",
+    "steady": "no lease before UTC has caught up with the steady timeline",
+    "stopping": "the daemon is stopping",
+    "unpassed": "the page could not be passed over this connection",
+    "user": f"has {PER_USER} leases, the most one user may have, counting those that ended in the"
+    f" last {REACH:g} s; close connections",
+    "volatile": "v1 and v6 come from a volatile node, which has no leases",
+    "withheld": "no lease yet: ",
+}
+"""Why no lease is granted, in words. ``status`` counts by the reasons themselves."""
 
 _OF_THE_CLIENT = {errno.EAGAIN, errno.EPIPE, errno.ECONNRESET, errno.EPERM}
 """Why a client cannot be passed anything: it reads nothing, is gone, or allows no descriptors."""
@@ -78,14 +91,13 @@ class Leasing:
         why.
         """
         if self.page is None:
-            words = "this daemon has no leases, and its log says why"
-            return self._refusal("page", words, MOST_ASK_AGAIN)
+            return self._refusal("page", MOST_ASK_AGAIN)
         at = self._read()
         if at.elapsed >= self._saver.check_at:
             self._saver.check(at.elapsed)
         lease = self._timelines.lease(at=at, uid=holder.uid)
         if isinstance(lease, NoLease):
-            return self._not_leased(lease, holder.uid)
+            return self._refusal(lease.reason, lease.wait / TICKS_PER_SECOND, holder.uid)
         self.release(holder)
         holder.lease = lease
         if self.leases.horizon <= at.now:
@@ -104,14 +116,16 @@ class Leasing:
         except OSError as error:
             if error.errno not in _OF_THE_CLIENT:
                 self.unpassed += 1
-                self._tell(error)
+                now = trio.current_time()
+                if now >= self._tell_at:
+                    self._tell_at = now + events.SPAN
+                    events.unpassed(error)
             return 0
 
     def take_back(self, holder: Client) -> RefusedError:
         """End a lease whose page could not be passed; return the error to send instead."""
         self.release(holder)
-        words = "the page could not be passed over this connection"
-        return self._refusal("unpassed", words, ASK_AGAIN_SECONDS)
+        return self._refusal("unpassed", ASK_AGAIN_SECONDS)
 
     def release(self, holder: Client) -> None:
         """End the lease of a connection, if it has one and the daemon goes on."""
@@ -145,48 +159,18 @@ class Leasing:
             "held_for": max(0.0, round((leases.floor - now) / TICKS_PER_SECOND, 3)),
         }
 
-    def _tell(self, error: OSError) -> None:
-        now = trio.current_time()
-        if now >= self._tell_at:
-            self._tell_at = now + events.SPAN
-            events.unpassed(error)
-
-    def _not_leased(self, none: NoLease, uid: int) -> RefusedError:
-        seconds = none.wait / TICKS_PER_SECOND
-        words = self._words(none.reason, seconds, uid)
-        if none.reason in ("floor", "steady"):
-            # UTC may be set forward before that.
-            seconds = min(seconds, ASK_AGAIN_SECONDS)
-        return self._refusal(none.reason, words, seconds)
-
-    def _refusal(self, reason: str, words: str, seconds: float) -> RefusedError:
+    def _refusal(self, reason: str, seconds: float, uid: int = 0) -> RefusedError:
         """Count a refusal, and return it. *seconds* is for how long no lease will be granted."""
         self.refused[reason] += 1
-        return RefusedError(NO_LEASE, f"{words}; blocks serve meanwhile{ask_again_in(seconds)}")
-
-    def _words(self, reason: str, seconds: float, uid: int) -> str:
-        if reason == "floor":
-            return (
-                "no lease before UTC has passed all that earlier leases may have used, in"
-                f" {seconds:.3f} s"
-            )
-        if reason == "steady":
-            return f"no lease before UTC has caught up with the steady timeline, in {seconds:.3f} s"
-        if reason == "withheld":
-            return f"no lease yet: {self._timelines.steady.withheld}"
+        words = _WORDS[reason]
         if reason == "user":
-            return (
-                f"uid {uid} has {PER_USER} leases, the most one user may have, counting those that"
-                f" ended in the last {REACH:g} s; close connections"
-            )
-        if reason == "lanes":
-            return (
-                f"all {RESERVED} lanes are leased, counting those whose lease ended in the last"
-                f" {REACH:g} s"
-            )
-        if reason == "stopping":
-            return "the daemon is stopping"
-        if reason == "volatile":
-            return "v1 and v6 come from a volatile node, which has no leases"
-        trouble = self._saver.trouble
-        return f"the state has to be saved first{f', which fails ({trouble})' if trouble else ''}"
+            words = f"uid {uid} {words}"
+        elif reason in ("floor", "steady"):
+            words += f", in {seconds:.3f} s"
+            # UTC may be set forward before that.
+            seconds = min(seconds, ASK_AGAIN_SECONDS)
+        elif reason == "withheld":
+            words += self._timelines.steady.withheld
+        elif reason == "save" and self._saver.trouble:
+            words += f", which fails ({self._saver.trouble})"
+        return RefusedError("no_lease", f"{words}; blocks serve meanwhile{ask_again_in(seconds)}")

@@ -172,7 +172,7 @@ async def test_a_save_under_way_gives_nothing_back(inside: Inside) -> None:
         inside.take_steady()
     inside.disk.moved = ""
     inside.disk.gate.set()
-    await inside.saver.settled()
+    await inside.saver.settled_by()
     inside.disk.moved = GONE
     with pytest.raises(MustPause):
         inside.take_steady()

@@ -57,6 +57,14 @@ async def test_who_needs_what_is_true_now_waits_for_a_save_that_begins_later(
     assert len(inside.disk.kept) == 2
 
 
+async def test_one_save_lets_all_go_on_who_wait_for_it(inside: Inside) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(inside.saver.settled_by, HOUR)
+    assert trio.current_time() == 0
+    assert len(inside.disk.kept) == 1
+
+
 async def test_a_daemon_in_use_saves_every_ten_seconds(inside: Inside) -> None:
     await inside.use(60)
     inside.disk.begun.clear()

@@ -24,6 +24,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any
 
 import trio
@@ -85,16 +86,13 @@ class Saver:
         self._save = save
         self._read = read
         self._started = trio.current_time()
-        self._wanted = trio.Event()
-        self._settled = trio.Event()
-        self._finished = trio.Event()
-        self._finishing = False
+        self._wanted, self._finishing, self._finished = trio.Event(), trio.Event(), trio.Event()
+        self._settled = trio.lowlevel.ParkingLot()
         self._saving_since: float | None = None
         self.unsaved_since: float | None = None
         self.idle = False
         self.saves = int(timelines.saved)
-        self.failed_saves = 0
-        self.failed_since_last = 0
+        self.failed_saves = self.failed_since_last = 0
         self.last_at = self._started
         self.last_seconds = 0.0
         self.trouble = ""
@@ -104,23 +102,31 @@ class Saver:
 
         The start has made the first save, with FIRST_REACH, unless the disk was full.
         """
-        begun, reach, completed, retry = self._started, FIRST_REACH, True, RETRY[0]
+        begun, reach, retry = self._started, FIRST_REACH, RETRY[0]
         if not self._timelines.saved:
             self.want()
         while True:
-            if completed:
-                retry = RETRY[0]
-                await self._until_due(begun + reach / 2)
-            else:
-                await self._until_finishing(retry)
+            if self.failed_since_last:
+                # Whatever waiting requests ask for meanwhile.
+                with trio.move_on_after(retry):
+                    await self._finishing.wait()
                 retry = min(2 * retry, RETRY[1])
-            if self._finishing:
+            else:
+                retry = RETRY[0]
+                with trio.move_on_at(begun + reach / 2):
+                    await self._wanted.wait()
+                if not self._wanted.is_set() and not self._timelines.used:
+                    # Nothing was given out since the last save.
+                    self.idle = True
+                    await self._wanted.wait()
+                    self.idle = False
+            if self._finishing.is_set():
                 break
             self._wanted = trio.Event()
             begun = trio.current_time()
             reaches = reaches_after(begun - self._started)
             reach = reaches[self._timelines.far(self._read())]
-            completed = await self._save_once(*reaches)
+            await self._save_once(*reaches)
         await self._save_once(0, 0)
         self._finished.set()
 
@@ -146,22 +152,21 @@ class Saver:
         else:
             self.check_at = elapsed + int(CHECK_SECONDS * TICKS_PER_SECOND)
 
-    async def settled(self) -> None:
-        """Wait until the save under way, or the next one if there is none, has ended or failed."""
+    async def settled_by(self, deadline: float = inf) -> None:
+        """Wait until the save under way, or the next one if there is none, has ended or failed.
+
+        It does not wait past *deadline*.
+        """
         if self._saving_since is None:
             self.want()
-        await self._settled.wait()
-
-    async def settled_by(self, deadline: float) -> None:
-        """Wait as ``settled``, but not past *deadline*."""
         with trio.move_on_at(deadline):
-            await self.settled()
+            await self._settled.park()
 
     async def settled_anew(self) -> None:
         """Wait until a save that begins from now on has ended or failed."""
         if self._saving_since is not None:
-            await self._settled.wait()
-        await self.settled()
+            await self._settled.park()
+        await self.settled_by()
 
     async def finish(self, patience: float) -> bool:
         """Close the timelines, let the save under way end, and save the exact marks.
@@ -170,7 +175,7 @@ class Saver:
         and the next start opens another generation.
         """
         self._timelines.close()
-        self._finishing = True
+        self._finishing.set()
         self.want()
         with trio.move_on_after(patience):
             await self._finished.wait()
@@ -197,23 +202,7 @@ class Saver:
             "under_way_seconds": round(self.under_way_seconds, 3),
         }
 
-    async def _until_due(self, due: float) -> None:
-        """Wait until a save is due and something was given out since the last, or one is wanted."""
-        with trio.move_on_at(due):
-            await self._wanted.wait()
-        if not self._wanted.is_set() and not self._timelines.used:
-            self.idle = True
-            await self._wanted.wait()
-            self.idle = False
-
-    async def _until_finishing(self, seconds: float) -> None:
-        """Wait *seconds*, or until ``finish``, whatever waiting requests ask for meanwhile."""
-        with trio.move_on_after(seconds):
-            while not self._finishing:
-                self._wanted = trio.Event()
-                await self._wanted.wait()
-
-    async def _save_once(self, reach: float, bare_reach: float) -> bool:
+    async def _save_once(self, reach: float, bare_reach: float) -> None:
         state = self._timelines.begin_save(
             at=self._read(),
             reach=int(reach * TICKS_PER_SECOND),
@@ -225,38 +214,27 @@ class Saver:
         try:
             await self._save(state)
         except OSError as error:
-            self._note_failure(error)
-            completed = False
+            self.failed_saves += 1
+            self.failed_since_last += 1
+            self.trouble = os.strerror(error.errno) if error.errno else str(error)
+            if self.failed_since_last == 1:
+                log.error("the state cannot be saved; uuidd keeps trying: %s", self.trouble)
         else:
-            self._note_success(begun)
-            completed = True
+            self.saves += 1
+            self.last_at = trio.current_time()
+            self.last_seconds = self.last_at - begun
+            if self.failed_since_last:
+                failed = counted(self.failed_since_last, "failed save")
+                log.warning("the state is saved again, after %s", failed)
+            self.failed_since_last = 0
+            self.trouble = ""
+            self.unsaved_since = None
         self._saving_since = None
-        self._timelines.end_save(state, completed=completed)
-        if not completed:
+        self._timelines.end_save(state, completed=not self.failed_since_last)
+        if self.failed_since_last:
             # The holders of leases send no request that would look for the folder.
             self.check(self._read().elapsed)
-        # Not left to the next request, so that an idle daemon does not report a trouble that is
-        # over.
+        # Not left to the next request: an idle daemon would report a trouble that is over.
         self._timelines.utc.leave_volatile(now=self._read().now)
         events.openings(self._timelines.utc)
-        self._settled.set()
-        self._settled = trio.Event()
-        return completed
-
-    def _note_failure(self, error: OSError) -> None:
-        self.failed_saves += 1
-        self.failed_since_last += 1
-        self.trouble = os.strerror(error.errno) if error.errno else str(error)
-        if self.failed_since_last == 1:
-            log.error("the state cannot be saved; uuidd keeps trying: %s", self.trouble)
-
-    def _note_success(self, begun: float) -> None:
-        self.saves += 1
-        self.last_at = trio.current_time()
-        self.last_seconds = self.last_at - begun
-        self.unsaved_since = None
-        if self.failed_since_last:
-            failed = counted(self.failed_since_last, "failed save")
-            log.warning("the state is saved again, after %s", failed)
-        self.failed_since_last = 0
-        self.trouble = ""
+        self._settled.unpark_all()

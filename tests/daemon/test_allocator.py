@@ -18,7 +18,7 @@ from uuidd.core.timeline.generation import GENERATIONS
 from uuidd.core.timeline.outcomes import MAX_BLOCK, Block, SteadyBlock
 from uuidd.core.timeline.state import Node
 from uuidd.core.wire.methods import SAVE_SECONDS, RefusedError
-from uuidd.server.allocator import MOST_WAITING
+from uuidd.server.allocator import LEAST_WAIT, MOST_WAITING
 from uuidd.server.settings import ROOM_SECONDS, SOON_SECONDS
 from uuidd.server.trust import Quality
 
@@ -529,6 +529,20 @@ async def test_a_user_who_has_had_the_share_hears_when_there_is_more(inside: Ins
     share = f"must_wait: uid {UID} has used up its share of the ticks, and has some again in "
     assert told.startswith(share)
     assert trio.current_time() == pytest.approx(0.1, abs=1e-6)
+
+
+async def test_a_user_who_lacks_few_ticks_of_the_share_waits_for_a_millisecond(
+    inside: Inside,
+) -> None:
+    """A wake-up for each few ticks would use up the daemon's time."""
+    inside.save_ahead()
+    inside.take(MAX_BLOCK)
+    await awaited(inside.allocator.take("utc", MAX_BLOCK, False, uid=UID + 1))
+    await trio.sleep(0.1)
+    # Half of 10 ms had gathered, so 1000 ticks are lacking, which come in 0.2 ms.
+    inside.take(51_000)
+    await inside.take_waiting()
+    assert trio.current_time() == pytest.approx(0.1 + LEAST_WAIT, abs=1e-6)
 
 
 async def test_of_two_users_each_has_half_of_the_lanes_for_whole_blocks(full: Inside) -> None:

@@ -199,7 +199,6 @@ class Utc:
         if not self.node.fixed:
             self.node = Node(random_node(random), "random")
         self._draw()
-        self.void_saves()
         self.leases.renew()
         if self.volatile is not None:
             self.volatile = self._drawn()
@@ -299,8 +298,6 @@ class Utc:
     def _open(self, number: int) -> Generation:
         """Open the generation *number*, from its mark on, and return it."""
         self.number = number
-        # It may give out nothing before it is in a save.
-        self.horizon = Horizon()
         self.open = Generation(number, node=self.node.value, begin=self.mark(number))
         return self.open
 
@@ -309,6 +306,8 @@ class Utc:
         if self.open is not None:
             self.marks[self.number] = max(self.open.top, end)
             self.open = None
+            # The next one may give out nothing before it is in a save.
+            self.horizon = Horizon()
 
     def _draw(self) -> None:
         """Draw the generation to open next, but not that of another program.

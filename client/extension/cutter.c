@@ -174,11 +174,11 @@ static enum found reserve_one(Cutter *cut, enum kind kind, struct cut *made, uin
         int64_t now;
         if (read_clock(cut, &now) < 0)
             return FAILED;
-        if (now < cut->from.since || now >= cut->from.until)
-            /* To read random bytes for none takes as long as many ids. */
-            return NONE;
         bool old = !read && (now < pool->begin || now - pool->begin >= pool->age);
         if (old || pool->left < size) {
+            if (now < cut->from.since || now >= cut->from.until)
+                /* To read random bytes for none takes as long as many ids. */
+                return NONE;
             /* That took time, or even ran Python code. */
             if (read_ahead(cut, size, old) < 0)
                 return FAILED;

@@ -264,11 +264,14 @@ static int read_source(PyObject *value, void *source)
         PyErr_Format(PyExc_TypeError, "the source is %R; it must be a Source", value);
         return 0;
     }
-    if (!PyArg_ParseTuple(value, "LLLL(LLO&LO&)ppO&O&K:Source", &from->first, &from->end,
-                          &from->since, &from->until, &origin->node, &origin->clock_seq,
-                          read_optional, &origin->worker, &origin->epoch, read_optional,
-                          &origin->lane, &from->safe, &from->lane, read_word, &from->horizon,
-                          read_word, &from->token, &from->value))
+    PyObject *where;
+    /* A tuple within the format would tell of a lack of memory by a TypeError. */
+    if (!PyArg_ParseTuple(value, "LLLLO!ppO&O&K:Source", &from->first, &from->end, &from->since,
+                          &from->until, &PyTuple_Type, &where, &from->safe, &from->lane, read_word,
+                          &from->horizon, read_word, &from->token, &from->value)
+        || !PyArg_ParseTuple(where, "LLO&LO&:Origin", &origin->node, &origin->clock_seq,
+                             read_optional, &origin->worker, &origin->epoch, read_optional,
+                             &origin->lane))
         return 0;
     if (from->first < 0 || from->since < 0 || origin->node >> 48 || origin->clock_seq >> 14
         || origin->worker < -1 || origin->worker > 1023 || origin->epoch >> 48 || origin->lane < -1

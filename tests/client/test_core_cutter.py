@@ -193,6 +193,8 @@ def test_where_memory_ends_there_is_an_error(kind: str, form: str) -> None:
         tracer = sys.gettrace()
         sys.settrace(None)
         gc.disable()
+        # Python keeps up to 2,000 tuples of each length, for which it would allocate nothing.
+        kept = [tuple(range(length)) for length in (1, 2) for _ in range(2001)]
         memory.set_nomemory(allocation, allocation + 1)
         try:
             use()
@@ -200,6 +202,7 @@ def test_where_memory_ends_there_is_an_error(kind: str, form: str) -> None:
             return True
         finally:
             memory.remove_mem_hooks()
+            kept.clear()
             gc.enable()
             sys.settrace(tracer)
         return False

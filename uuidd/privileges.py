@@ -203,7 +203,7 @@ def lacking(path: str | Path, mode: int, *, folder_fd: int = AT_FDCWD) -> int:
     if not libc.faccessat(folder_fd, os.fsencode(path), mode, AT_EACCESS):
         return 0
     number = ctypes.get_errno()
-    # Who makes a file is told of a disk that is read-only before a lack of rights.
+    # The kernel tells of a read-only disk first, and then of a lack of rights.
     if mode & os.X_OK and number == EACCES:
         disk = os.statvfs(path if folder_fd == AT_FDCWD else folder_fd)
         return EROFS if disk.f_flag & os.ST_RDONLY else EACCES
@@ -213,7 +213,8 @@ def lacking(path: str | Path, mode: int, *, folder_fd: int = AT_FDCWD) -> int:
 def lacks_room(folder: Path, size: int = 0) -> int:
     """Return ENOSPC if *folder* has no room for a new file of *size* bytes, 0 if it has.
 
-    What only root may fill is no room. A file system that does not say how large it is has room.
+    Space that is reserved for root does not count. A file system that does not say how large it is
+    has room.
     """
     disk = os.statvfs(folder)
     lacks_bytes = disk.f_blocks > 0 and disk.f_bavail * disk.f_frsize < size

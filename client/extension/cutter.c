@@ -177,7 +177,7 @@ static enum found reserve_one(Cutter *cut, enum kind kind, struct cut *made, uin
         bool old = !read && (now < pool->begin || now - pool->begin >= pool->age);
         if (old || pool->left < size) {
             if (now < cut->from.since || now >= cut->from.until)
-                /* To read random bytes for none takes as long as many ids. */
+                /* Random bytes that no id uses would cost as much as many ids. */
                 return NONE;
             /* That took time, or even ran Python code. */
             if (read_ahead(cut, size, old) < 0)

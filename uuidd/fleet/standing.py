@@ -42,7 +42,7 @@ class Standing:
         self._name, self._url = fleet.address.name, fleet.address.url
         self._steady = steady
         self._silent_since: float | None = None
-        # The log is told once more of a silent engine when so many ticks are left.
+        # The ticks that are left of the claim when the log tells of a silent engine once more.
         self._tell_at = inf
         self._renewed_at: float | None = None
         self._round_trip: float | None = None
@@ -56,11 +56,15 @@ class Standing:
 
     def began(self, how: Literal["claimed", "resumed"], claim: Claim) -> None:
         """Note that *claim* is used from now on: a new one, or that of the state."""
-        self.claims += how == "claimed"
+        if how == "claimed":
+            self.claims += 1
         self.state = "resumed"
         log.info(
             "%s: worker=%d until=%s engine=%s",
-            *(how, claim.number, times.text(claim.until), self._name),
+            how,
+            claim.number,
+            times.text(claim.until),
+            self._name,
         )
 
     def held(self, claim: Claim) -> None:
@@ -87,7 +91,10 @@ class Standing:
         self._fence.why = f"worker number {claim.number} {now}; try again"
         log.error(
             "fenced: worker number %d of %s was taken by %s, %s; another is claimed",
-            *(claim.number, holder.host or "this host", other, what),
+            claim.number,
+            holder.host or "this host",
+            other,
+            what,
         )
 
     def forgotten(self, number: int) -> None:
@@ -97,14 +104,19 @@ class Standing:
             " there again; two hosts may have another number, so cut off all hosts from the engine,"
             " run uuidd workers raise %s --worker-window %.10gs on its machine, with the longest"
             " window of all hosts, and then let the hosts reach the engine again",
-            *(self._name, number, self._url, self._fleet.window),
+            self._name,
+            number,
+            self._url,
+            self._fleet.window,
         )
 
     def left(self, claim: Claim) -> None:
         """Note that the namespace is another one than that of *claim*."""
         log.warning(
             "worker number %d was claimed in another fleet than %s has now: namespace=%s",
-            *(claim.number, self._name, claim.namespace),
+            claim.number,
+            self._name,
+            claim.namespace,
         )
 
     def without_namespace(self) -> None:
@@ -146,7 +158,7 @@ class Standing:
     def say(self, state: State, trouble: str) -> None:
         """Note why there is no number, or soon none any more; log it once.
 
-        While the fleet is full, the log has it with the number that was to be next at first.
+        While the fleet stays full, nothing more is logged, though another number may be next.
         """
         if trouble != self.trouble and not state == self.state == "full":
             log.warning("%s", trouble)

@@ -134,7 +134,7 @@ class Client:
             if then := self._send():
                 return then
             if self.answer is not None and self.pause is not None:
-                # Nobody has waited for it yet, but for the client, to read what came before.
+                # The wait has not begun: first the client had to read the earlier replies.
                 return PAUSE
         if self.answer is not None:
             self._go_on(self.answer)

@@ -217,7 +217,8 @@ def test_a_client_stopped_with_ids_in_hand_throws_them_away(way: str, tmp_path: 
             # Longer than a block lasts.
             time.sleep(3 * MAX_AGE)
             os.kill(stopped.process.pid, signal.SIGCONT)
-            stopped.more(20)
+            # A burst of up to 100 may have been drawn, and not written, before the stop.
+            stopped.more(200)
     drawn = [holder.drawn() for holder in drawing]
     assert_sound(drawn)
     # Each was drawn after the clock had been read, so by that reading it is no older than max_age.
